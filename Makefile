@@ -1,0 +1,45 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help install demo test check format clean
+
+help:
+	@echo "make demo      install, and train the demo: Jane Austen, two ranks, a few minutes"
+	@echo "make test      install what is missing, and run the tests"
+	@echo "make check     format, lint, types, import contracts"
+	@echo "make install   only make and fill .venv"
+	@echo "make format    put the code into its format"
+	@echo "make clean     remove .venv and caches"
+
+install: .venv/installed
+
+demo: install
+	@$(BIN)/bitwatch run
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest -q
+
+check: .venv/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: bitwatch needs Python 3.11 or newer; name one with make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	$(PIP) --editable '.[dev,export]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,5 @@
+"""python -m bitwatch"""
+
+from bitwatch.cli import main
+
+main()

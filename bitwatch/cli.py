@@ -1,0 +1,290 @@
+"""The commands. Thin, and light to import: a command imports what it needs when it runs.
+
+Exit codes: 0 done, detached, or stopped on request with a whole checkpoint; 1 the run failed;
+2 bad usage, configuration or path, or more ranks than GPUs; 3 refused by preflight; 4 another
+supervisor holds the run; 130 ended by SIGINT.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from bitwatch import __version__
+
+if TYPE_CHECKING:
+    from bitwatch.config import Config
+    from bitwatch.plan.facts import Facts
+    from bitwatch.plan.result import Plan
+    from bitwatch.record.rundir import RunDir
+
+FAILED, USAGE, REFUSED, HELD = 1, 2, 3, 4
+# Problems of the configuration or of a path: usage, not a judgement about a sound one.
+USAGE_PROBLEMS = {"more-ranks-than-gpus", "data-unusable", "model-unusable"}
+
+
+class Failure(Exception):
+    """Ends a command with a sentence and an exit code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bitwatch")
+@click.option("--debug", is_flag=True, help="Show a traceback when bitwatch itself fails.")
+def commands(debug: bool) -> None:
+    """Launches a multi-GPU training, watches it, and keeps its story.
+
+    The training goes on whatever happens to this terminal.
+    """
+
+
+def _settings(command: Any) -> Any:
+    command = click.option(
+        "--set",
+        "changes",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change one key, as in train.steps=100.",
+    )(command)
+    return click.option("--sharding", metavar="MODE", help="Short for --set data.sharding=MODE.")(
+        command
+    )
+
+
+@commands.command()
+@click.argument("config", required=False)
+@_settings
+@click.option("--headless", is_flag=True, help="Lines instead of the screen.")
+@click.option("--detach", is_flag=True, help="Return as soon as the run is under way.")
+@click.option("--resume", metavar="RUN", help="Go on with this run from its newest checkpoint.")
+def run(
+    config: str | None,
+    changes: tuple[str, ...],
+    sharding: str | None,
+    headless: bool,
+    detach: bool,
+    resume: str | None,
+) -> int:
+    """Plan, launch and show a training.
+
+    CONFIG is a TOML file, or the name of a bundled one; without it, the demo.
+    """
+    from bitwatch import config as configuration
+    from bitwatch import headless as face
+    from bitwatch.record import rundir
+    from bitwatch.supervise import begin
+
+    home = configuration.home()
+    old = _resumable(rundir.find(home, resume)) if resume else None
+    settings = _load(config, changes, sharding, old)
+    face.say("looking at the model and the data")
+    facts, plan = _plan(settings, launching=True)
+    _refuse(plan)
+    _say_as_is(settings, plan)
+    where = old or begin.create(home, settings, facts, sys.argv)
+    try:
+        attempt = begin.new_attempt(where, settings, plan, begin.device_of(settings, facts))
+        by = f"bitwatch run (pid {os.getpid()})"
+        cause = "resumed" if old else "first launch"
+        begin.start_supervisor(where, attempt, "launch", by, cause)
+    except rundir.RunDirError:
+        if not old:
+            rundir.remove(where)
+        raise
+    if detach:
+        click.echo(where.id)
+        face.say(f"under way; `bitwatch logs {where.id} -f` follows it")
+        return 0
+    code = face.follow(where, attempt)
+    begin.close_if_dead(where, "bitwatch run")
+    return code
+
+
+@commands.command()
+@click.argument("config", required=False)
+@_settings
+@click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
+def plan(config: str | None, changes: tuple[str, ...], sharding: str | None, as_json: bool) -> int:
+    """What would happen, without launching."""
+    from bitwatch.plan import preflight
+    from bitwatch.planned import lines
+
+    settings = _load(config, changes, sharding, None)
+    _, made = _plan(settings, launching=False)
+    if as_json:
+        click.echo(preflight.to_json(made), nl=False)
+    else:
+        for line in lines(settings, made):
+            click.echo(line)
+    return _code_of(made)
+
+
+@commands.command()
+@click.option("--json", "as_json", is_flag=True, help="A JSON list.")
+def ls(as_json: bool) -> int:
+    """The runs there are, newest first."""
+    from bitwatch import config as configuration
+    from bitwatch import listing
+
+    rows = listing.rows(configuration.home())
+    click.echo(listing.to_json(rows) if as_json else listing.table(rows), nl=False)
+    return 0
+
+
+@commands.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--now", is_flag=True, help="At once, without a checkpoint.")
+def stop(run_id: str, now: bool) -> int:
+    """Stop a run: a checkpoint, then the end."""
+    from bitwatch import config as configuration
+    from bitwatch.record import rundir
+    from bitwatch.stop import stop_run
+
+    return stop_run(rundir.find(configuration.home(), run_id), now)
+
+
+@commands.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--rank", type=int, help="Only this rank's.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+def logs(run_id: str, rank: int | None, follow: bool) -> int:
+    """What the ranks and torchrun printed in the newest attempt."""
+    from bitwatch import config as configuration
+    from bitwatch.logs import show
+    from bitwatch.record import rundir
+
+    return show(rundir.find(configuration.home(), run_id), rank, follow)
+
+
+# ---------------------------------------------------------------------------------------
+# Pieces of the commands
+
+
+def _load(
+    config: str | None, changes: tuple[str, ...], sharding: str | None, old: RunDir | None
+) -> Config:
+    from bitwatch import config as configuration
+
+    if sharding:
+        changes = (*changes, f'data.sharding="{sharding}"')
+    if old and config is None:
+        newest = old.attempts()[-1]
+        return configuration.load(old.config(newest), changes, lenient=True)
+    return configuration.load(configuration.find(config), changes)
+
+
+def _resumable(old: RunDir) -> RunDir:
+    """Raises Failure when the run cannot go on from this machine now."""
+    from bitwatch.record import rundir
+    from bitwatch.supervise import begin
+
+    if old.lock_is_held():
+        raise Failure(f"{old.id}: is live; `bitwatch stop {old.id}` stops it first", HELD)
+    elsewhere = rundir.is_here(old.identity())
+    if elsewhere and elsewhere != rundir.REBOOTED:
+        raise Failure(f"{old.id}: {elsewhere}; it can only be resumed there", USAGE)
+    if begin.still_lives(old):
+        raise Failure(
+            f"{old.id}: its supervisor is gone but its ranks go on; `bitwatch stop {old.id}` "
+            "stops them with a checkpoint first",
+            HELD,
+        )
+    begin.close_record(old, "bitwatch run --resume")
+    begin.move_here(old)
+    if not old.attempts():
+        raise Failure(f"{old.id}: has never been launched; start a new run instead", USAGE)
+    return old
+
+
+def _plan(settings: Config, *, launching: bool) -> tuple[Facts, Plan]:
+    from bitwatch.plan.preflight import make_plan
+    from bitwatch.supervise.gather import gather
+
+    facts = gather(settings)
+    return facts, make_plan(settings, facts, launching=launching)
+
+
+def _code_of(plan: Plan) -> int:
+    errors = [problem.id for problem in plan.problems if problem.severity == "error"]
+    if not errors:
+        return 0
+    return USAGE if USAGE_PROBLEMS & set(errors) else REFUSED
+
+
+def _refuse(plan: Plan) -> None:
+    """Raises Failure when the plan has an error, or when what only a hub knows is missing:
+    a launch would fail there minutes later."""
+    code = _code_of(plan)
+    blocking = [
+        problem
+        for problem in plan.problems
+        if problem.severity == "error" or problem.id == "data-unknown"
+    ]
+    if blocking:
+        first = blocking[0]
+        raise Failure(f"{first.text} {first.next}".strip(), code or REFUSED)
+
+
+def _say_as_is(settings: Config, plan: Plan) -> None:
+    """Until other modes exist, "ask" and "auto" run as-is, and say what is wrong with it."""
+    from bitwatch import headless as face
+
+    if settings.data.sharding in ("ask", "auto") and plan.data.readers_idle:
+        face.say(
+            f'data.sharding = "{settings.data.sharding}": reading as-is, the only mode of this '
+            f"version; {plan.data.readers_idle} of {plan.data.readers} readers will be idle"
+        )
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """The console script: turns what can go wrong into one sentence and an exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = commands.main(words, prog_name="bitwatch", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:
+        if "--debug" in words:
+            raise
+        code = _explain(error)
+    sys.exit(code or 0)
+
+
+def _explain(error: Exception) -> int:
+    """One sentence for what went wrong; the kinds are looked up late, to stay light."""
+    from bitwatch.config import ConfigError
+    from bitwatch.headless import say
+    from bitwatch.record.rundir import LockHeld, RunDirError
+
+    text = str(error)
+    if isinstance(error, Failure):
+        code = error.code
+    elif isinstance(error, LockHeld):
+        code = HELD
+    elif isinstance(error, ConfigError | RunDirError):
+        code = USAGE
+    elif isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename else ""
+        text, code = f"{named}{error.strerror or error}", FAILED
+    else:
+        text = f"{type(error).__name__}: {error}; --debug shows where"
+        code = FAILED
+    say(text)
+    return code
+
+
+if __name__ == "__main__":
+    main()

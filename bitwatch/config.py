@@ -1,0 +1,470 @@
+"""The TOML file of a run as typed structs, and the user's own file.
+
+Strict: an unknown key, a wrong type or an impossible value is a `ConfigError`, one sentence
+that names the file, the key's path and what to do. This module knows nothing of torch,
+datasets, GPUs or the network: what only they can tell is judged in `bitwatch.plan`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+import tomllib
+import types
+import typing
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import platformdirs
+
+HERE = Path(__file__).resolve().parent
+BUNDLED_TEXT = "bundled:austen"  # the demo's data source, inside the trainer package
+
+
+class ConfigError(Exception):
+    """What is wrong with a configuration, as one sentence for the person at the keyboard."""
+
+
+class Section(msgspec.Struct, forbid_unknown_fields=True):
+    """A table of the file. Field names are the keys."""
+
+
+class Run(Section):
+    name: str = "run"
+    seed: int = 1
+
+
+class Model(Section):
+    """Shape of the BitTransformerLM. `context` is in bits."""
+
+    d_model: int
+    heads: int
+    layers: int
+    feedforward: int
+    context: int
+    parity: bool = False
+    expected_parameters: int | None = None
+
+
+class Data(Section):
+    """Where the text comes from and how it is dealt out to the readers.
+
+    `source` is a hub id, a folder or a glob of parquet, jsonl or txt files, or
+    "bundled:austen". `validation` names a split of the source, or a file or glob of its own;
+    empty means no validation. `workers` is the number of dataloader workers of each rank;
+    0 reads in the rank itself. `shuffle` is the size of the shuffle buffer in rows; 0 is off.
+    """
+
+    source: str
+    config: str | None = None
+    split: str = "train"
+    validation: str = ""
+    text_column: str = "text"
+    streaming: bool = True
+    workers: int = 2
+    start_method: Literal["fork", "spawn"] = "fork"
+    sharding: Literal["ask", "auto", "as-is", "reshard", "indexed"] = "ask"
+    shuffle: int = 0
+    cache: str | None = None
+    cache_limit_gib: float | None = None
+
+
+class Parallel(Section):
+    """How the model is spread. Time-outs are those of the collectives, in seconds."""
+
+    ranks: int = 1
+    shard: Literal["full", "grad"] = "full"
+    precision: Literal["bf16", "fp32"] = "bf16"
+    activation_checkpointing: Literal["none", "selective", "full"] = "none"
+    compile: bool = False
+    device: Literal["auto", "cuda", "cpu"] = "auto"
+    start_timeout_s: float = 600.0
+    step_timeout_s: float = 300.0
+
+
+class Train(Section):
+    """The optimisation. `batch` counts sequences of one optimiser step over all ranks;
+    `micro_batch` those of one forward pass of one rank. `warmup` is in steps. `clip` is the
+    largest gradient norm, 0 for none. `eval_every` 0 means only at the end."""
+
+    steps: int
+    batch: int
+    micro_batch: int
+    learning_rate: float
+    schedule: Literal["cosine", "constant", "wsd"] = "cosine"
+    warmup: int = 0
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    log_every: int = 10
+    eval_every: int = 0
+    eval_steps: int = 50
+    on_not_finite: Literal["stop", "skip"] = "stop"
+    skip_outliers: bool = False
+
+
+class Checkpoint(Section):
+    """`every` is in steps, 0 for only at the end and on stop. `keep` counts whole ones."""
+
+    every: int = 0
+    keep: int = 2
+    asynchronous: bool = msgspec.field(name="async", default=False)
+    folder: str | None = None
+
+
+class Watch(Section):
+    """How closely the run is watched. Seconds; `None` takes the documented default."""
+
+    stall_s: float = 30.0
+    sample_s: float = 1.0
+    grace_s: float | None = None
+    leftover_grace_s: float = 3.0
+    max_processes: int | None = None
+
+
+class Config(Section, kw_only=True):
+    """A whole run. Sections that have no sensible default must be in the file."""
+
+    run: Run = msgspec.field(default_factory=Run)
+    model: Model
+    data: Data
+    parallel: Parallel = msgspec.field(default_factory=Parallel)
+    train: Train
+    checkpoint: Checkpoint = msgspec.field(default_factory=Checkpoint)
+    watch: Watch = msgspec.field(default_factory=Watch)
+
+
+class Folders(Section):
+    runs: str | None = None
+    cache: str | None = None
+
+
+class User(Section):
+    """The user's own file: where runs and caches live, and how the screen behaves."""
+
+    folders: Folders = msgspec.field(default_factory=Folders)
+    theme: str | None = None
+    keys: dict[str, str] = msgspec.field(default_factory=dict)
+    notify_command: str | None = None
+
+
+# ---------------------------------------------------------------------------------------
+# Reading
+
+
+def bundled(relative: str) -> Path:
+    """Path of a file that ships with bitwatch (`configs/demo.toml`, `themes/...`).
+
+    In a wheel they lie inside the package, in a checkout beside it.
+    """
+    inside = HERE / relative
+    return inside if inside.exists() else HERE.parent / relative
+
+
+def find(argument: str | None) -> Path:
+    """The file a command's CONFIG argument means: a path, or the name of a bundled one."""
+    if argument is None:
+        return bundled("configs/demo.toml")
+    path = Path(argument)
+    if path.exists():
+        return path
+    if path.suffix in ("", ".toml") and path.name == argument:
+        shipped = bundled(f"configs/{path.stem}.toml")
+        if shipped.exists():
+            return shipped
+    names = ", ".join(sorted(p.stem for p in bundled("configs").glob("*.toml")))
+    raise ConfigError(f"{argument}: no such file; give a path, or one of the bundled: {names}")
+
+
+def load(path: Path, changes: typing.Sequence[str] = (), *, lenient: bool = False) -> Config:
+    """Reads `path`, applies `--set` changes ("a.b=value") and checks everything.
+
+    `lenient` drops unknown keys, for a configuration that an older version recorded.
+    Raises ConfigError.
+    """
+    table = read_toml(path)
+    for change in changes:
+        _apply(table, change)
+    return parse(table, str(path), lenient=lenient)
+
+
+def parse(table: dict[str, Any], where: str, *, lenient: bool = False) -> Config:
+    """Typed and checked form of a decoded TOML table; `where` names it in errors."""
+    config = _convert(table, Config, where, lenient=lenient)
+    for problem in (*_impossible(config), *_unbuilt(config)):
+        raise ConfigError(f"{where}: {problem}")
+    return config
+
+
+def load_user() -> User:
+    """The user's own file, or the defaults when there is none. Raises ConfigError."""
+    path = user_file()
+    if not path.exists():
+        return User()
+    user = _convert(read_toml(path), User, str(path))
+    for key, value in (
+        ("theme", user.theme),
+        ("keys", user.keys),
+        ("notify_command", user.notify_command),
+    ):
+        if value:
+            raise ConfigError(f"{path}: {key}: not built yet in this version; remove the key")
+    return user
+
+
+def user_file() -> Path:
+    return platformdirs.user_config_path("bitwatch") / "config.toml"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Decoded TOML. Every way a file can fail to be one is a ConfigError."""
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder, not a TOML file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not a text file; a TOML file is UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+
+
+def dump(config: Config) -> str:
+    """The configuration as TOML that `load` reads back to an equal one."""
+    lines: list[str] = []
+    for section, keys in msgspec.to_builtins(config).items():
+        lines.append(f"[{section}]")
+        lines += [f"{k} = {_toml_value(v)}" for k, v in keys.items() if v is not None]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def bytes_per_sequence(model: Model) -> int:
+    """Whole bytes in one context window: a window never starts inside a byte."""
+    return model.context // (9 if model.parity else 8)
+
+
+# ---------------------------------------------------------------------------------------
+# Checks
+
+
+def _impossible(c: Config) -> typing.Iterator[str]:
+    """Sentences about values that no machine could run."""
+    positive = {
+        "model": ("d_model", "heads", "layers", "feedforward"),
+        "parallel": ("ranks", "start_timeout_s", "step_timeout_s"),
+        "train": ("steps", "batch", "micro_batch", "learning_rate", "log_every", "eval_steps"),
+        "checkpoint": ("keep",),
+        "watch": ("stall_s", "sample_s"),
+    }
+    not_negative = {
+        "run": ("seed",),
+        "data": ("workers", "shuffle"),
+        "train": ("warmup", "weight_decay", "clip", "eval_every"),
+        "checkpoint": ("every",),
+        "watch": ("leftover_grace_s", "grace_s"),
+    }
+    for table, limit in ((positive, 1), (not_negative, 0)):
+        for section, keys in table.items():
+            for key in keys:
+                value = getattr(getattr(c, section), key)
+                if value is None:
+                    continue
+                if not math.isfinite(value):
+                    yield f"{section}.{key}: must be a finite number, not {value}"
+                elif value < 0 or (limit and value == 0):
+                    wanted = "greater than 0" if limit else "0 or more"
+                    yield f"{section}.{key}: must be {wanted}, not {value}"
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", c.run.name):
+        yield (
+            f"run.name: {c.run.name!r} becomes a folder name; use up to 64 letters, digits, "
+            "dots, dashes and underscores, beginning with a letter or digit"
+        )
+    if bytes_per_sequence(c.model) < 1:
+        yield f"model.context: {c.model.context} bits hold no whole byte; use at least 8"
+    if c.model.d_model % c.model.heads:
+        yield (
+            f"model.heads: {c.model.heads} heads do not divide d_model {c.model.d_model}; "
+            f"use {_nearest_divisor(c.model.d_model, c.model.heads)}"
+        )
+    elif (c.model.d_model // c.model.heads) % 2:
+        yield (
+            f"model.heads: {c.model.heads} heads of width {c.model.d_model // c.model.heads}; "
+            "rotary positions need an even width"
+        )
+    per_pass = c.parallel.ranks * c.train.micro_batch
+    if c.train.batch % per_pass:
+        yield (
+            f"train.batch: {c.train.batch} is not a multiple of ranks x micro_batch = "
+            f"{c.parallel.ranks} x {c.train.micro_batch}; use {max(1, c.train.batch // per_pass) * per_pass}"
+        )
+    if c.train.warmup >= c.train.steps and c.train.warmup:
+        yield f"train.warmup: {c.train.warmup} steps of warm-up leave nothing of {c.train.steps} steps"
+    if not c.data.source.strip():
+        yield "data.source: is empty; give a hub id, a folder or a glob"
+
+
+def _unbuilt(c: Config) -> typing.Iterator[str]:
+    """Values whose work does not exist in this version: refused, never ignored."""
+    wishes = (
+        ("model.parity", c.model.parity, False),
+        ("data.streaming", c.data.streaming, True),
+        ("data.cache", c.data.cache, None),
+        ("data.cache_limit_gib", c.data.cache_limit_gib, None),
+        ("parallel.shard", c.parallel.shard, "full"),
+        ("parallel.activation_checkpointing", c.parallel.activation_checkpointing, "none"),
+        ("parallel.compile", c.parallel.compile, False),
+        ("train.skip_outliers", c.train.skip_outliers, False),
+        ("checkpoint.async", c.checkpoint.asynchronous, False),
+        ("watch.max_processes", c.watch.max_processes, None),
+    )
+    for key, value, built in wishes:
+        if value != built:
+            yield f"{key}: {_toml_value(value)} is not built yet; {_instead(built)}"
+    if c.data.sharding in ("reshard", "indexed"):
+        yield f'data.sharding: "{c.data.sharding}" is not built yet; use "ask", "auto" or "as-is"'
+    if c.train.schedule == "wsd":
+        yield 'train.schedule: "wsd" is not built yet; use "cosine" or "constant"'
+
+
+def _instead(built: Any) -> str:
+    return "remove the key" if built is None else f"use {_toml_value(built)}"
+
+
+def _nearest_divisor(width: int, wanted: int) -> int:
+    even = [h for h in range(1, width + 1) if width % h == 0 and (width // h) % 2 == 0]
+    return min(even or [1], key=lambda h: abs(h - wanted))
+
+
+# ---------------------------------------------------------------------------------------
+# From tables to structs
+
+
+def _convert(table: dict[str, Any], kind: type, where: str, *, lenient: bool = False) -> Any:
+    _check_keys(table, kind, "", where, lenient)
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {_sentence(str(error), kind, table)}") from None
+
+
+def _check_keys(table: Any, kind: type, path: str, where: str, lenient: bool) -> None:
+    """Unknown keys, with the nearest valid one anywhere in the file."""
+    if not isinstance(table, dict):
+        return
+    fields = {f.encode_name: f for f in msgspec.structs.fields(kind)}
+    for key in list(table):
+        full = f"{path}{key}"
+        if key not in fields:
+            if lenient:
+                del table[key]
+                continue
+            raise ConfigError(f"{where}: {full}: unknown key{_did_you_mean(full, kind, path)}")
+        inner = _struct_of(fields[key].type)
+        if inner is not None:
+            _check_keys(table[key], inner, f"{full}.", where, lenient)
+
+
+def _did_you_mean(full: str, kind: type, path: str) -> str:
+    here = [path + f.encode_name for f in msgspec.structs.fields(kind)]
+    everywhere = list(known_keys(Config)) + list(known_keys(User))
+    near = difflib.get_close_matches(full, here, 1, 0.6)
+    if not near:
+        last = full.rsplit(".", 1)[-1]
+        near = [k for k in everywhere if k.rsplit(".", 1)[-1] == last]
+        near = near or difflib.get_close_matches(full, everywhere, 1, 0.0)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def known_keys(kind: type, path: str = "") -> typing.Iterator[str]:
+    """Every dotted key of a struct, sections first."""
+    for field in msgspec.structs.fields(kind):
+        inner = _struct_of(field.type)
+        if inner is None:
+            yield path + field.encode_name
+        else:
+            yield from known_keys(inner, f"{path}{field.encode_name}.")
+
+
+def _struct_of(kind: Any) -> type | None:
+    return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
+
+
+def _sentence(message: str, kind: type, table: dict[str, Any]) -> str:
+    """msgspec's message ("Expected `int`, got `str` - at `$.train.steps`") as ours."""
+    text, _, place = message.partition(" - at `$")
+    key = place.rstrip("`").lstrip(".")
+    missing = re.match(r"Object missing required field `(.*)`", text)
+    if missing:
+        full = f"{key}.{missing[1]}" if key else missing[1]
+        what = "section" if _struct_of(_type_at(kind, full)) else "key"
+        return f"{full}: this {what} is missing and has no default"
+    wanted = _type_at(kind, key)
+    value = _value_at(table, key)
+    return f"{key}: must be {_describe(wanted)}, not {_toml_value(value)}"
+
+
+def _type_at(kind: Any, key: str) -> Any:
+    for part in key.split(".") if key else ():
+        if _struct_of(kind) is None:
+            return kind
+        kind = {f.encode_name: f.type for f in msgspec.structs.fields(kind)}[part]
+    return kind
+
+
+def _value_at(table: Any, key: str) -> Any:
+    for part in key.split("."):
+        table = table.get(part) if isinstance(table, dict) else None
+    return table
+
+
+def _describe(kind: Any) -> str:
+    if typing.get_origin(kind) is Literal:
+        return " or ".join(f'"{v}"' for v in typing.get_args(kind))
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return _describe(next(a for a in typing.get_args(kind) if a is not type(None)))
+    names = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+    return names.get(kind, "a table")
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value).decode() if value is not None else "nothing"
+
+
+def _apply(table: dict[str, Any], change: str) -> None:
+    """Puts one `--set section.key=value` into the table."""
+    key, equals, text = change.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise ConfigError(f"--set {change}: must look like train.steps=100")
+    for part in parts[:-1]:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"--set {change}: {part} is a value, not a section")
+        table = inner
+    table[parts[-1]] = _value_of(text.strip())
+
+
+def _value_of(text: str) -> Any:
+    """A value as TOML writes it; anything else is taken as a plain string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def home(user: User | None = None) -> Path:
+    """The folder that holds all runs: $BITWATCH_HOME, the user's file, the platform's."""
+    if os.environ.get("BITWATCH_HOME"):
+        return Path(os.environ["BITWATCH_HOME"]).expanduser().absolute()
+    user = user or load_user()
+    if user.folders.runs:
+        return Path(user.folders.runs).expanduser().absolute()
+    return platformdirs.user_state_path("bitwatch") / "runs"

@@ -1,0 +1,107 @@
+"""The plan as a value. Its JSON is what `bitwatch plan --json` prints and plan.json holds.
+
+A field is None (null) where the facts did not tell. Nothing here computes anything.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from bitwatch.plan.sharding import ReaderShare, Split
+
+Severity = Literal["info", "warning", "error"]
+Verdict = Literal["ok", "warning", "error"]
+
+
+class ModelPlan(msgspec.Struct, kw_only=True):
+    """Parameters, by the four names that are never mixed up. `held` has one entry a rank."""
+
+    asked: int | None = None
+    built: int | None = None
+    held: list[int] | None = None
+    flat_shard: int | None = None
+
+
+class PerGpu(msgspec.Struct, kw_only=True):
+    """GiB on one GPU. All null: this version does not predict memory."""
+
+    parameters: float | None = None
+    gradients: float | None = None
+    optimizer: float | None = None
+    activations: float | None = None
+    gathered: float | None = None
+    overhead: float | None = None
+    total: float | None = None
+
+
+class MemoryPlan(msgspec.Struct, kw_only=True):
+    per_gpu_gib: PerGpu = msgspec.field(default_factory=PerGpu)
+    capacity_gib: float | None = None
+    fits: bool | None = None
+
+
+class DataPlan(msgspec.Struct, kw_only=True):
+    """How the text reaches the ranks. `assignment` says which shards each reader gets.
+
+    `rows_per_rank` has one entry a rank. `steps_per_epoch` counts optimiser steps;
+    `imbalance_percent` compares the ranks' packed sequences (their rows where the size of
+    the text is not known). Only reading everything could tell these two exactly:
+    `estimated` says that they are there and are estimates.
+    """
+
+    num_shards: int | None = None
+    row_groups: int | None = None
+    rows: int | None = None
+    ranks: int
+    workers_per_rank: int
+    readers: int
+    mode: Literal["as-is", "reshard", "indexed"] = "as-is"
+    split: Split | None = None
+    readers_busy: int | None = None
+    readers_idle: int | None = None
+    copies: int | None = None
+    read_amplification: int | None = None
+    rows_per_rank: list[int] | None = None
+    steps_per_epoch: int | None = None
+    imbalance_percent: float | None = None
+    estimated: bool = False
+    assignment: list[ReaderShare] = msgspec.field(default_factory=list)
+
+
+class Correction(msgspec.Struct, kw_only=True):
+    """A data plan that works better, and what taking it costs.
+
+    `resume`: exact; new-epoch (model, optimiser and step go on, the order of the data
+    starts anew); or refused. `prepare_s`: seconds of work before the launch.
+    """
+
+    id: str
+    recommended: bool
+    workers_per_rank: int
+    num_shards: int
+    readers_busy: int
+    readers_idle: int
+    copies: int
+    resume: Literal["exact", "new-epoch", "refused"]
+    prepare_s: float
+    why: str
+
+
+class Problem(msgspec.Struct, kw_only=True):
+    """Something wrong with the plan: what, in one or two sentences, and what to do next."""
+
+    id: str
+    severity: Severity
+    text: str
+    next: str
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    verdict: Verdict
+    model: ModelPlan
+    memory: MemoryPlan
+    data: DataPlan
+    corrections: list[Correction]
+    problems: list[Problem]

@@ -1,0 +1,340 @@
+"""The records of a run: one struct a kind, one JSON line a record.
+
+Readers must survive records of newer versions and torn or foreign lines, so decoding never
+raises: unknown fields are ignored, a line that is no record of ours decodes to None.
+JSON has neither NaN nor infinities: such a field is null, with its name and value in
+`nonfinite`, and comes back as the float it was. `t` is wall-clock seconds since the epoch,
+`m` seconds of the writer's monotonic clock, for durations within one source.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Literal
+
+import msgspec
+
+State = Literal[
+    "preparing", "starting", "running", "stalled", "stopping", "done", "failed", "stopped", "lost"
+]
+EndState = Literal["done", "failed", "stopped", "lost"]
+PhaseName = Literal["start", "prepare", "compile", "train", "evaluate", "checkpoint", "stop"]
+ReaderState = Literal["starting", "reading", "done", "idle", "failed"]
+Severity = Literal["info", "warning", "error"]
+
+
+def _kind(class_name: str) -> str:
+    """RunStarted -> run-started"""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in class_name).lstrip("-")
+
+
+class Record(
+    msgspec.Struct, kw_only=True, tag_field="kind", tag=_kind, omit_defaults=True, gc=False
+):
+    t: float = msgspec.field(default_factory=time.time)
+    m: float = msgspec.field(default_factory=time.monotonic)
+    nonfinite: dict[str, str] | None = None
+
+
+# ---------------------------------------------------------------------------------------
+# Life of a run (journal)
+
+
+class RunStarted(Record):
+    name: str = ""
+    run: str = ""
+
+
+class AttemptStarted(Record):
+    """`cause` says why it was launched, `by` who asked for it. The rest is what a reader
+    needs of the attempt's configuration to judge what it sees."""
+
+    attempt: int = 1
+    cause: str = ""
+    by: str = ""
+    steps: int = 0
+    ranks: int = 1
+    workers: int = 0
+    device: str = ""
+    log_every: int = 1
+    stall_s: float = 30.0
+    start_timeout_s: float = 600.0
+    checkpoints: str = ""
+
+
+class DataPlanned(Record):
+    """The data part of plan.json, as the attempt was launched with."""
+
+    attempt: int = 1
+    plan: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Action(Record):
+    """Something that was done to the run: stop asked, escalated, relaunched, cleaned."""
+
+    name: str = ""
+    by: str = ""
+    on: str = ""
+    result: str = ""
+
+
+class Alert(Record):
+    """Raised, or cleared when `cleared` is set. `next` is what the reader should do."""
+
+    id: str = ""
+    severity: Severity = "warning"
+    text: str = ""
+    evidence: list[str] = msgspec.field(default_factory=list)
+    next: str = ""
+    cleared: bool = False
+    attempt: int = 0
+
+
+class AttemptEnded(Record):
+    attempt: int = 1
+    state: EndState = "lost"
+    cause: str = ""
+    step: int | None = None
+
+
+class RunEnded(Record):
+    state: EndState = "lost"
+    cause: str = ""
+
+
+class ProcessStart(Record):
+    """A process in a role. Pinned by pid and starttime (clock ticks since boot)."""
+
+    pid: int = 0
+    starttime: int = 0
+    ppid: int = 0
+    role: str = ""
+    rank: int | None = None
+    worker: int | None = None
+    attempt: int = 0
+    command: str = ""
+
+
+class ProcessExit(Record):
+    """`status` is the exit code, `signal` the signal's number; both None when unknown."""
+
+    pid: int = 0
+    starttime: int = 0
+    role: str = ""
+    rank: int | None = None
+    status: int | None = None
+    signal: int | None = None
+
+
+class SharedMemory(Record):
+    """Names below /dev/shm that a process of ours has mapped."""
+
+    pid: int = 0
+    starttime: int = 0
+    names: list[str] = msgspec.field(default_factory=list)
+
+
+# ---------------------------------------------------------------------------------------
+# Samples
+
+
+class Gpu(msgspec.Struct, omit_defaults=True):
+    """One GPU at one instant. Every field can be missing on its own (None)."""
+
+    index: int
+    uuid: str | None = None
+    name: str | None = None
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    utilization_percent: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    processes: list[tuple[int, float | None]] | None = None  # (pid, MiB)
+    error: str | None = None
+
+
+class Gpus(Record):
+    """`source`: "nvml", or "cpu" where the ranks' CPU and memory stand in (see Processes)."""
+
+    source: str = "nvml"
+    note: str = ""
+    gpus: list[Gpu] = msgspec.field(default_factory=list)
+
+
+class Process(msgspec.Struct, omit_defaults=True):
+    """One process of ours at one instant. `cpu_percent` is of one core."""
+
+    pid: int
+    starttime: int
+    ppid: int
+    role: str
+    state: str  # the letter of /proc/PID/stat
+    rank: int | None = None
+    worker: int | None = None
+    cpu_percent: float | None = None
+    rss_mib: float | None = None
+    command: str = ""
+
+
+class Processes(Record):
+    attempt: int = 0
+    processes: list[Process] = msgspec.field(default_factory=list)
+
+
+class Minute(Record):
+    """One aggregate a minute of what the samples said, kept for the life of the run."""
+
+    processes: int = 0
+    cpu_percent: float | None = None
+    rss_mib: float | None = None
+    gpu_memory_mib: list[float | None] = msgspec.field(default_factory=list)
+    gpu_utilization_percent: list[float | None] = msgspec.field(default_factory=list)
+
+
+# ---------------------------------------------------------------------------------------
+# A rank's telemetry
+
+
+class ModelBuilt(Record):
+    """`asked`: what the configuration promised, or None. `built`: the whole model, counted
+    before wrapping. `held`: one entry a rank, the local parts of its DTensors."""
+
+    asked: int | None = None
+    built: int = 0
+    held: list[int] = msgspec.field(default_factory=list)
+    ranks: int = 1
+    device: str = ""
+    gpu_name: str | None = None
+
+
+class Phase(Record):
+    """`name` begins now. `progress` runs from 0 to 1 where a phase knows it."""
+
+    rank: int = 0
+    name: PhaseName = "start"
+    text: str = ""
+    progress: float | None = None
+
+
+class Step(Record):
+    """Step `step` is done. Means are over the steps since the last record of this kind.
+
+    tokens: positions (bits) trained on so far over all ranks. loss: mean nats per bit over
+    all ranks. bits_per_byte: of the same text. step_s: seconds a step. data_s: seconds of it
+    that this rank waited for data. tokens_per_s: bits per second over all ranks. mfu: share
+    of the GPU's dense bf16 peak, None where the peak is unknown. *_mib: this rank's memory
+    of the CUDA allocator, None on a CPU.
+    """
+
+    rank: int = 0
+    step: int = 0
+    tokens: int = 0
+    loss: float | None = None
+    bits_per_byte: float | None = None
+    learning_rate: float | None = None
+    grad_norm: float | None = None
+    step_s: float | None = None
+    data_s: float | None = None
+    tokens_per_s: float | None = None
+    mfu: float | None = None
+    allocated_mib: float | None = None
+    reserved_mib: float | None = None
+    skipped: int = 0  # steps skipped so far for a not-finite loss or gradient
+
+
+class Evaluation(Record):
+    """`scored_bytes` of `of_bytes` of validation text were scored (None: not known)."""
+
+    step: int = 0
+    loss: float | None = None
+    bits_per_byte: float | None = None
+    scored_bytes: int = 0
+    of_bytes: int | None = None
+    seconds: float = 0.0
+
+
+class Checkpoint(Record):
+    step: int = 0
+    path: str = ""
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+class Epoch(Record):
+    """The data came to its end on all ranks at the same step. `unread_rows` may be unknown."""
+
+    rank: int = 0
+    epoch: int = 0
+    step: int = 0
+    text: str = ""
+
+
+class RankEnded(Record):
+    """A rank's last word. `cause` is empty unless it failed. Written before it exits."""
+
+    rank: int = 0
+    state: EndState = "failed"
+    cause: str = ""
+    step: int = 0
+
+
+# ---------------------------------------------------------------------------------------
+# A reader's own account
+
+
+class Reader(Record):
+    """What one reader (a rank's dataloader worker, or the rank itself when there is none)
+    was given and has produced. `samples` counts packed sequences, `bytes` raw text bytes."""
+
+    rank: int = 0
+    loader: str = "train"
+    worker: int = 0
+    pid: int = 0
+    starttime: int = 0
+    shards: list[int | str] = msgspec.field(default_factory=list)
+    rows: int = 0
+    samples: int = 0
+    bytes: int = 0
+    state: ReaderState = "starting"
+    error: str = ""
+
+
+Any_ = (
+    RunStarted | AttemptStarted | DataPlanned | Action | Alert | AttemptEnded | RunEnded
+    | ProcessStart | ProcessExit | SharedMemory | Gpus | Processes | Minute
+    | ModelBuilt | Phase | Step | Evaluation | Checkpoint | Epoch | RankEnded | Reader
+)  # fmt: skip
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Any_] = msgspec.json.Decoder(Any_)
+
+
+def encode(record: Record) -> bytes:
+    """One line, with its newline."""
+    odd: dict[str, str] = {}
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            odd[name] = str(value)
+    if odd:
+        record = msgspec.structs.replace(record, nonfinite=odd, **dict.fromkeys(odd))
+    return _encoder.encode(record) + b"\n"
+
+
+def decode(line: bytes) -> Any_ | None:
+    """The record in a line, or None when it is not one of ours. Never raises."""
+    try:
+        record = _decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError):
+        return None
+    for name, text in (record.nonfinite or {}).items():
+        try:
+            value = float(text)
+        except ValueError:
+            return None
+        if name in record.__struct_fields__ and getattr(record, name) is None:
+            setattr(record, name, value)
+    record.nonfinite = None
+    return record

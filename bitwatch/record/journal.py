@@ -1,0 +1,121 @@
+"""Appending records to a file, and reading them back while they are written.
+
+One writer per file. A record is one `write` of one line to a file opened with O_APPEND, so
+that a kill leaves at most one torn last line; the next writer begins with a newline when the
+last byte is not one. A reader takes whole lines only and counts what it had to skip.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bitwatch.record import events
+
+READ_BYTES = 1 << 20  # one read; a longer line is still read whole
+LONGEST_LINE_BYTES = 8 << 20  # what exceeds this is no record of ours and is skipped
+
+
+class JournalWriter:
+    """Appends records to one file.
+
+    `write` returns False when the line could not be written whole (a full disk): nothing
+    already written is touched, and the next record starts on a line of its own.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._torn = _last_byte(self._fd) not in (b"", b"\n")
+        self.lost = 0
+
+    def write(self, record: events.Record) -> bool:
+        line = events.encode(record)
+        if self._torn:
+            line = b"\n" + line
+        try:
+            written = os.write(self._fd, line)
+        except OSError:
+            self.lost += 1
+            return False
+        self._torn = written < len(line)
+        self.lost += self._torn
+        return not self._torn
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _last_byte(fd: int) -> bytes:
+    size = os.fstat(fd).st_size
+    return os.pread(fd, 1, size - 1) if size else b""
+
+
+class JournalReader:
+    """Reads one growing file from where it stopped before.
+
+    `skipped` counts lines that were no record of a kind known here. A file that shrinks
+    (it never should) is read again from its beginning. A file that is missing is empty.
+    With `ends_bytes` only so much of a long file's beginning and end is read the first time:
+    who a process is stands at the beginning, how it is doing at the end.
+    """
+
+    def __init__(self, path: Path, ends_bytes: int | None = None) -> None:
+        self.path = path
+        self._ends_bytes = ends_bytes
+        self.offset = 0
+        self.skipped = 0
+        self._rest = b""
+        self._overlong = False
+
+    def read(self, limit_bytes: int | None = None) -> list[events.Any_]:
+        """The records of all whole lines since the last call, at most about `limit_bytes`."""
+        records: list[events.Any_] = []
+        taken = 0
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size < self.offset:
+                    self.offset, self._rest, self._overlong = 0, b"", False
+                if self._ends_bytes and not self.offset and size > 2 * self._ends_bytes:
+                    self._take(file.read(self._ends_bytes), records)
+                    self.offset = size - self._ends_bytes
+                    self._rest, self._overlong = b"", True  # to the end of a line cut in two
+                file.seek(self.offset)
+                while limit_bytes is None or taken < limit_bytes:
+                    block = file.read(READ_BYTES)
+                    if not block:
+                        break
+                    taken += len(block)
+                    self.offset += len(block)
+                    self._take(block, records)
+        except OSError:
+            pass  # not there yet, or gone: what was read stays read
+        return records
+
+    def _take(self, block: bytes, records: list[events.Any_]) -> None:
+        *lines, rest = (self._rest + block).split(b"\n")
+        self._rest = rest
+        for line in lines:
+            if self._overlong:
+                self._overlong = False
+                continue
+            if not line.strip():
+                continue
+            record = events.decode(line)
+            if record is None:
+                self.skipped += 1
+            else:
+                records.append(record)
+        if len(self._rest) > LONGEST_LINE_BYTES:
+            self._rest, self._overlong = b"", True
+            self.skipped += 1
+
+
+def read_all(path: Path) -> tuple[list[events.Any_], int]:
+    """All records of a file, and how many lines were skipped."""
+    reader = JournalReader(path)
+    return reader.read(), reader.skipped

@@ -1,0 +1,97 @@
+"""A curve of any length in bounded memory: the lowest and highest value of each bucket.
+
+Redrawing costs what the width costs, never what the history costs. When there are too many
+buckets, neighbours are merged and every bucket covers twice as many steps.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+
+import msgspec
+
+LIMIT = 2048  # buckets kept: more than any terminal has columns, twice over for half-blocks
+
+
+class Series(msgspec.Struct):
+    """Buckets in order of x: bucket i covers `[starts[i], starts[i] + width)`.
+
+    Values that are not finite are not drawn as values: `nonfinite` keeps the buckets' starts
+    where they were, `nonfinite_count` how many there were, `first_nonfinite` the x of the
+    first. `total` and `counts` give each bucket's mean.
+    """
+
+    limit: int = LIMIT
+    width: int = 1
+    starts: list[int] = []
+    low: list[float] = []
+    high: list[float] = []
+    total: list[float] = []
+    counts: list[int] = []
+    nonfinite: list[int] = []
+    nonfinite_count: int = 0
+    first_nonfinite: int | None = None
+    last: tuple[int, float] | None = None
+
+    def add(self, x: int, value: float | None) -> None:
+        """Adds one point; x may come in any order. None is no point at all."""
+        if value is None:
+            return
+        if self.last is None or x >= self.last[0]:
+            self.last = (x, value)
+        if not math.isfinite(value):
+            self._add_nonfinite(x)
+            return
+        start = x - x % self.width
+        at = len(self.starts)
+        if self.starts and start <= self.starts[-1]:
+            at = bisect.bisect_left(self.starts, start)
+        if at < len(self.starts) and self.starts[at] == start:
+            self.low[at] = min(self.low[at], value)
+            self.high[at] = max(self.high[at], value)
+            self.total[at] += value
+            self.counts[at] += 1
+            return
+        self.starts.insert(at, start)
+        self.low.insert(at, value)
+        self.high.insert(at, value)
+        self.total.insert(at, value)
+        self.counts.insert(at, 1)
+        if len(self.starts) > self.limit:
+            self._widen()
+
+    def mean(self, bucket: int) -> float:
+        return self.total[bucket] / self.counts[bucket]
+
+    def _add_nonfinite(self, x: int) -> None:
+        self.nonfinite_count += 1
+        if self.first_nonfinite is None or x < self.first_nonfinite:
+            self.first_nonfinite = x
+        start = x - x % self.width
+        at = bisect.bisect_left(self.nonfinite, start)
+        if at == len(self.nonfinite) or self.nonfinite[at] != start:
+            self.nonfinite.insert(at, start)
+            if len(self.nonfinite) > self.limit:
+                self._widen()
+
+    def _widen(self) -> None:
+        """Doubles the width until buckets and marks fit again."""
+        while len(self.starts) > self.limit or len(self.nonfinite) > self.limit:
+            self.width *= 2
+            old = zip(self.starts, self.low, self.high, self.total, self.counts, strict=True)
+            self.starts, self.low, self.high, self.total, self.counts = [], [], [], [], []
+            for x, low, high, total, count in old:
+                start = x - x % self.width
+                if self.starts and self.starts[-1] == start:
+                    self.low[-1] = min(self.low[-1], low)
+                    self.high[-1] = max(self.high[-1], high)
+                    self.total[-1] += total
+                    self.counts[-1] += count
+                else:
+                    self.starts.append(start)
+                    self.low.append(low)
+                    self.high.append(high)
+                    self.total.append(total)
+                    self.counts.append(count)
+            self.nonfinite = sorted({x - x % self.width for x in self.nonfinite})

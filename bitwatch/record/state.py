@@ -1,0 +1,193 @@
+"""The state of a run as a fold over its records.
+
+One small reducer per source. A source is one file of the run directory, or the samples as a
+whole; each changes only its own part of the state, so the order in which files arrive does
+not matter. What the parts mean together is said by `view`, never stored here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from bitwatch.record import events
+from bitwatch.record.series import Series
+
+KEPT = 500  # evaluations, checkpoints, actions, ended alerts: enough for a screen's lists
+RECENT_STEPS = 64  # step records kept whole: for the median step time, and for line by line faces
+
+
+class Source(NamedTuple):
+    """Which file a record came from. `kind`: journal, samples, rank or reader."""
+
+    kind: str
+    attempt: int = 0
+    rank: int = 0
+    name: str = ""
+
+
+JOURNAL = Source("journal")
+SAMPLES = Source("samples")
+
+
+class RankState(msgspec.Struct):
+    """What a rank says of itself in one attempt."""
+
+    pid: int = 0
+    starttime: int = 0
+    started: float | None = None
+    updated: float = 0.0
+    phase: events.Phase | None = None
+    model: events.ModelBuilt | None = None
+    step: events.Step | None = None
+    first_step: events.Step | None = None
+    epoch: events.Epoch | None = None
+    ended: events.RankEnded | None = None
+    recent: list[events.Step] = []
+    loss: Series = msgspec.field(default_factory=Series)
+    evaluations: list[events.Evaluation] = []
+    checkpoints: list[events.Checkpoint] = []
+
+
+class AttemptState(msgspec.Struct):
+    """What the journal says of one attempt."""
+
+    started: events.AttemptStarted | None = None
+    planned: events.DataPlanned | None = None
+    ended: events.AttemptEnded | None = None
+
+
+class JournalState(msgspec.Struct):
+    run: events.RunStarted | None = None
+    ended: events.RunEnded | None = None
+    attempts: dict[int, AttemptState] = {}
+    alerts: dict[tuple[int, str], events.Alert] = {}
+    alert_history: list[events.Alert] = []
+    actions: list[events.Action] = []
+    processes: dict[tuple[int, int], events.ProcessStart] = {}
+    exits: dict[tuple[int, int], events.ProcessExit] = {}
+    minutes: int = 0
+    updated: float = 0.0
+
+
+class SampleState(msgspec.Struct):
+    gpus: events.Gpus | None = None
+    processes: events.Processes | None = None
+
+
+class RunState(msgspec.Struct):
+    journal: JournalState = msgspec.field(default_factory=JournalState)
+    samples: SampleState = msgspec.field(default_factory=SampleState)
+    ranks: dict[tuple[int, int], RankState] = {}
+    readers: dict[tuple[int, str], events.Reader] = {}
+
+    def newest_attempt(self) -> int:
+        """The number of the newest attempt that any record names; 0 for none yet."""
+        numbers = [*self.journal.attempts, *(attempt for attempt, _ in self.ranks)]
+        return max(numbers, default=0)
+
+    def ranks_of(self, attempt: int) -> dict[int, RankState]:
+        return {rank: state for (n, rank), state in sorted(self.ranks.items()) if n == attempt}
+
+    def readers_of(self, attempt: int) -> list[events.Reader]:
+        """The newest account of every reader of an attempt, by loader, rank and worker."""
+        newest: dict[tuple[str, int, int], events.Reader] = {}
+        for (n, _), account in self.readers.items():
+            key = (account.loader, account.rank, account.worker)
+            if n == attempt and (key not in newest or newest[key].t <= account.t):
+                newest[key] = account
+        return [newest[key] for key in sorted(newest)]
+
+
+def fold(state: RunState, source: Source, records: Iterable[events.Any_]) -> None:
+    """Takes records of one source, in the order in which they stand in it."""
+    if source.kind == "journal":
+        for record in records:
+            _journal(state.journal, record)
+    elif source.kind == "samples":
+        for record in records:
+            _sample(state.samples, record)
+    elif source.kind == "rank":
+        rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
+        for record in records:
+            _rank(rank, record)
+    elif source.kind == "reader":
+        for record in records:
+            if isinstance(record, events.Reader):
+                state.readers[source.attempt, source.name] = record
+
+
+def _journal(state: JournalState, record: events.Any_) -> None:
+    state.updated = max(state.updated, record.t)
+    match record:
+        case events.RunStarted():
+            state.run = record
+        case events.RunEnded():
+            state.ended = record
+        case events.AttemptStarted():
+            _attempt(state, record.attempt).started = record
+            state.ended = None
+        case events.DataPlanned():
+            _attempt(state, record.attempt).planned = record
+        case events.AttemptEnded():
+            _attempt(state, record.attempt).ended = record
+        case events.Alert():
+            if record.cleared:
+                state.alerts.pop((record.attempt, record.id), None)
+            else:
+                state.alerts[record.attempt, record.id] = record
+            _keep(state.alert_history, record)
+        case events.Action():
+            _keep(state.actions, record)
+        case events.ProcessStart():
+            state.processes[record.pid, record.starttime] = record
+        case events.ProcessExit():
+            state.exits[record.pid, record.starttime] = record
+        case events.Minute():
+            state.minutes += 1
+
+
+def _attempt(state: JournalState, number: int) -> AttemptState:
+    return state.attempts.setdefault(number, AttemptState())
+
+
+def _sample(state: SampleState, record: events.Any_) -> None:
+    """The files of the samples come in any order: the newest record wins."""
+    if isinstance(record, events.Gpus) and (state.gpus is None or state.gpus.t <= record.t):
+        state.gpus = record
+    elif isinstance(record, events.Processes) and (
+        state.processes is None or state.processes.t <= record.t
+    ):
+        state.processes = record
+
+
+def _rank(state: RankState, record: events.Any_) -> None:
+    state.updated = max(state.updated, record.t)
+    match record:
+        case events.ProcessStart():
+            state.pid, state.starttime, state.started = record.pid, record.starttime, record.t
+        case events.Phase():
+            state.phase = record
+        case events.ModelBuilt():
+            state.model = record
+        case events.Step():
+            state.first_step = state.first_step or record
+            state.step = record
+            state.loss.add(record.step, record.loss)
+            state.recent.append(record)
+            del state.recent[:-RECENT_STEPS]
+        case events.Evaluation():
+            _keep(state.evaluations, record)
+        case events.Checkpoint():
+            _keep(state.checkpoints, record)
+        case events.Epoch():
+            state.epoch = record
+        case events.RankEnded():
+            state.ended = record
+
+
+def _keep(items: list, item: events.Record) -> None:
+    items.append(item)
+    del items[:-KEPT]

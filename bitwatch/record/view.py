@@ -1,0 +1,206 @@
+"""What a run looks like at a moment: `view(state, now, liveness)`, a pure function.
+
+Every face (headless lines, `ls`, the screen, a report) shows this and nothing else. State is
+what the records say; `now` and `liveness` say what no record can: that a supervisor is gone,
+that nothing has moved for too long, that the machine has been rebooted since.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, Literal
+
+import msgspec
+
+from bitwatch.record import events
+from bitwatch.record.follow import Liveness
+from bitwatch.record.series import Series
+from bitwatch.record.state import AttemptState, RankState, RunState
+
+END_STATES = ("done", "failed", "stopped", "lost")
+STALL_STEPS = 5  # a logged step is late when it takes this many times the usual interval
+
+
+class View(msgspec.Struct, kw_only=True):
+    """One run, now. Numbers that nobody knows are None."""
+
+    run: str = ""
+    name: str = ""
+    state: events.State = "preparing"
+    attempt: int = 0
+    cause: str = ""
+    note: str = ""
+    supervisor: Literal["alive", "gone", "ended"] = "ended"
+    started: float | None = None
+    attempt_started: float | None = None
+    updated: float | None = None
+    device: str = ""
+    ranks: int = 0
+    workers: int = 0
+    phase: str = ""
+    phase_text: str = ""
+    phase_progress: float | None = None
+    asked: int | None = None
+    built: int | None = None
+    held: list[int] = []
+    step: int = 0
+    steps: int = 0
+    last: events.Step | None = None
+    recent: list[events.Step] = []
+    epoch: events.Epoch | None = None
+    eta_s: float | None = None
+    evaluations: list[events.Evaluation] = []
+    checkpoints: list[events.Checkpoint] = []
+    loss: list[tuple[int, Series]] = []
+    plan: dict[str, Any] = {}
+    readers: list[events.Reader] = []
+    processes: list[events.Process] = []
+    gpus: events.Gpus | None = None
+    alerts: list[events.Alert] = []
+
+
+def view(state: RunState, now: float, liveness: Liveness) -> View:
+    number = state.newest_attempt()
+    attempt = state.journal.attempts.get(number, AttemptState())
+    ranks = state.ranks_of(number)
+    first = ranks.get(0, RankState())
+    started = attempt.started or events.AttemptStarted(t=first.started or now, m=0.0)
+    run_state, cause, note = _judge(state, number, now, liveness)
+    run = state.journal.run
+    step = max((r.step.step for r in ranks.values() if r.step), default=_earlier_step(state))
+    moved = [r.updated for r in ranks.values() if r.updated]
+    over = run_state in END_STATES
+    phase = first.phase
+    return View(
+        run=run.run if run else "",
+        name=run.name if run else "",
+        state=run_state,
+        attempt=number,
+        cause=cause,
+        note=note,
+        supervisor="alive" if liveness.supervisor else ("ended" if over else "gone"),
+        started=run.t if run else None,
+        attempt_started=attempt.started.t if attempt.started else None,
+        updated=max([*moved, state.journal.updated], default=None) or None,
+        device=started.device,
+        ranks=started.ranks,
+        workers=started.workers,
+        phase="" if over or not phase else phase.name,
+        phase_text="" if over or not phase else phase.text,
+        phase_progress=None if over or not phase else phase.progress,
+        asked=first.model.asked if first.model else None,
+        built=first.model.built if first.model else None,
+        held=first.model.held if first.model else [],
+        step=step,
+        steps=started.steps,
+        last=first.step,
+        recent=first.recent,
+        epoch=first.epoch,
+        eta_s=None if over else _eta(first, started, now),
+        evaluations=_all(state, "evaluations"),
+        checkpoints=_all(state, "checkpoints"),
+        loss=[(n, rank.loss) for (n, r), rank in sorted(state.ranks.items()) if r == 0],
+        plan=attempt.planned.plan if attempt.planned else {},
+        readers=state.readers_of(number),
+        processes=state.samples.processes.processes if state.samples.processes else [],
+        gpus=state.samples.gpus,
+        alerts=[a for (n, _), a in state.journal.alerts.items() if n == number and not over],
+    )
+
+
+def _judge(
+    state: RunState, number: int, now: float, liveness: Liveness
+) -> tuple[events.State, str, str]:
+    """State, cause and note. What the record says ended, ended; the ranks' own last words
+    come next; then what lives decides."""
+    attempt = state.journal.attempts.get(number, AttemptState())
+    ranks = state.ranks_of(number)
+    if attempt.ended:
+        return attempt.ended.state, attempt.ended.cause, liveness.elsewhere
+    if state.journal.ended and not ranks:
+        return state.journal.ended.state, state.journal.ended.cause, liveness.elsewhere
+    if not number:
+        if liveness.supervisor:
+            return "preparing", "", ""
+        return "lost", "never started", liveness.elsewhere
+    here = not liveness.elsewhere
+    alive = here and (liveness.supervisor or liveness.agent or bool(liveness.ranks))
+    if not alive:
+        said = verdict_of_ranks(ranks, attempt.started.ranks if attempt.started else None)
+        if said:
+            return said[0], said[1], liveness.elsewhere or "record not closed"
+        cause = liveness.elsewhere or "everything of it died at once; no last word in the record"
+        return "lost", cause, liveness.elsewhere
+    note = "" if liveness.supervisor else "supervisor gone; the ranks go on"
+    if _stop_asked(state, attempt) or any(
+        r.phase and r.phase.name == "stop" for r in ranks.values()
+    ):
+        return "stopping", "", note
+    return _moving(ranks, attempt, now), "", note
+
+
+def verdict_of_ranks(
+    ranks: dict[int, RankState], expected: int | None
+) -> tuple[events.EndState, str] | None:
+    """How an attempt ended by its ranks' own last words; None when they do not say.
+
+    The first cause is the earliest failure: what the others report is its echo.
+    """
+    words = [rank.ended for rank in ranks.values() if rank.ended]
+    failures = sorted((w for w in words if w.state == "failed"), key=lambda w: w.t)
+    if failures:
+        return "failed", failures[0].cause or f"rank {failures[0].rank} failed"
+    if words and len(words) == (expected or len(ranks)):
+        state: events.EndState = "stopped" if any(w.state == "stopped" for w in words) else "done"
+        return state, ""
+    return None
+
+
+def _stop_asked(state: RunState, attempt: AttemptState) -> bool:
+    began = attempt.started.t if attempt.started else 0.0
+    return any(action.name == "stop" and action.t >= began for action in state.journal.actions)
+
+
+def _moving(ranks: dict[int, RankState], attempt: AttemptState, now: float) -> events.State:
+    first = ranks.get(0)
+    started = attempt.started or events.AttemptStarted()
+    if first is None or first.step is None:
+        waited = now - started.t
+        return "stalled" if attempt.started and waited > started.start_timeout_s else "starting"
+    if first.phase and first.phase.name not in ("train",):
+        return "running"
+    usual = median_step_s(first) or 0.0
+    limit = max(started.stall_s, STALL_STEPS * usual * started.log_every)
+    return "stalled" if now - first.updated > limit else "running"
+
+
+def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float | None:
+    usual = median_step_s(first)
+    if not first.step or usual is None or not started.steps:
+        return None
+    left = started.steps - first.step.step
+    return max(0.0, left * usual - max(0.0, now - first.step.t))
+
+
+def median_step_s(rank: RankState) -> float | None:
+    """Of the newest step records: one slow step, or a pause for an evaluation, moves nothing."""
+    seconds = [step.step_s for step in rank.recent if step.step_s is not None]
+    return statistics.median(seconds) if seconds else None
+
+
+def _earlier_step(state: RunState) -> int:
+    """The step that the newest attempt with any steps reached."""
+    steps = [(n, rank.step.step) for (n, _), rank in state.ranks.items() if rank.step]
+    return max(steps)[1] if steps else 0
+
+
+def _all(state: RunState, field: str) -> list[Any]:
+    """Rank 0's list over all attempts, in order of attempt; a step that repeats counts once,
+    as the later attempt has it."""
+    by_step: dict[int, Any] = {}
+    for (_, rank), rank_state in sorted(state.ranks.items()):
+        if rank == 0:
+            for record in getattr(rank_state, field):
+                by_step.pop(record.step, None)
+                by_step[record.step] = record
+    return list(by_step.values())

@@ -1,0 +1,168 @@
+"""From a plan to a run that is under way: its directory, its next attempt, its supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from bitwatch import __version__
+from bitwatch import config as configuration
+from bitwatch.config import Config
+from bitwatch.plan.facts import Facts
+from bitwatch.plan.result import Plan
+from bitwatch.record import rundir
+from bitwatch.record.follow import Follower
+from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.supervise import control, ending, launch
+
+START_S = 30.0  # a supervisor says that it is there within a fraction of a second
+
+
+def device_of(config: Config, facts: Facts) -> str:
+    """cuda or cpu. "auto" takes GPUs only if there are as many as ranks."""
+    gpus = len(facts.devices.gpus) if facts.devices else 0
+    if config.parallel.device == "auto":
+        return "cuda" if gpus >= config.parallel.ranks else "cpu"
+    return config.parallel.device
+
+
+def create(home: Path, config: Config, facts: Facts, command: list[str]) -> RunDir:
+    """A new run directory. Raises RunDirError."""
+    versions: dict[str, str | None] = {"bitwatch": __version__, "python": sys.version.split()[0]}
+    if facts.versions:
+        versions |= msgspec.to_builtins(facts.versions)
+    run = rundir.create(
+        home,
+        config.run.name,
+        command=command,
+        versions=versions,
+        gpus=[gpu.name for gpu in facts.devices.gpus] if facts.devices else [],
+        git_commit=_git_commit(),
+    )
+    identity = run.identity()
+    identity.socket = str(control.socket_path(run.path))
+    rundir.write_identity(run, identity)
+    return run
+
+
+def new_attempt(run: RunDir, config: Config, plan: Plan, device: str) -> int:
+    """Writes what the attempt will be launched with. Raises RunDirError."""
+    attempt = rundir.new_attempt(run)
+    try:
+        rundir.write_whole(run.config(attempt), configuration.dump(config).encode())
+        whole = {**msgspec.to_builtins(plan), "device": device}
+        rundir.write_whole(run.plan(attempt), msgspec.json.format(msgspec.json.encode(whole)))
+    except OSError as error:
+        raise RunDirError(f"{run.attempt(attempt)}: {error.strerror}") from None
+    return attempt
+
+
+def start_supervisor(
+    run: RunDir, attempt: int, how: str, by: str, cause: str
+) -> subprocess.Popen[bytes]:
+    """Starts a detached supervisor (`how`: launch or adopt) and waits until it holds the run.
+
+    Raises LockHeld when another one does, RunDirError when it ends before it has begun.
+    """
+    command = [sys.executable, "-m", "bitwatch.supervise.supervisor"]
+    command += [str(run.path), str(attempt), how, by, cause]
+    try:
+        with open(run.supervisor_log, "ab") as log:
+            offset = log.tell()
+            process = subprocess.Popen(
+                command,
+                env={**launch.clean_environment(dict(os.environ))},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise RunDirError(f"{run.path}: cannot start a supervisor: {error.strerror}") from None
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        holder = run.holder()
+        if holder and holder.pid == process.pid and run.lock_is_held():
+            return process
+        code = process.poll()
+        if code == 0:
+            return process  # adopted a run that had nothing left to do
+        if code is not None:
+            _say_why(run, code, offset)
+        time.sleep(0.02)
+    raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")
+
+
+def close_record(run: RunDir, by: str) -> bool:
+    """Writes the end of an attempt that nobody closed; whether there was one to close.
+
+    Raises LockHeld while a supervisor has the run.
+    """
+    follower = Follower(run)
+    follower.poll()
+    attempt = follower.state.newest_attempt()
+    known = follower.state.journal.attempts.get(attempt)
+    if not attempt or (known and known.ended):
+        return False
+    lock = rundir.Lock(run)
+    try:
+        ending.close_dead(run, follower, attempt, by)
+    finally:
+        lock.release()
+    return True
+
+
+def close_if_dead(run: RunDir, by: str) -> None:
+    """The same, when nothing of the run lives; otherwise nothing."""
+    if not still_lives(run):
+        with contextlib.suppress(rundir.LockHeld):
+            close_record(run, by)
+
+
+def still_lives(run: RunDir) -> bool:
+    """Whether a supervisor, the agent or a rank of the newest attempt is there."""
+    follower = Follower(run, glance=True)
+    follower.poll()
+    alive = follower.liveness()
+    return alive.supervisor or alive.agent or bool(alive.ranks)
+
+
+def move_here(run: RunDir) -> None:
+    """A run that ended at a reboot goes on under this boot."""
+    identity = run.identity()
+    if identity.boot_id != rundir.boot_id():
+        identity.boot_id = rundir.boot_id()
+        rundir.write_identity(run, identity)
+
+
+def _say_why(run: RunDir, code: int, offset: int) -> None:
+    text = ending.tail(run.supervisor_log) if offset == 0 else _since(run.supervisor_log, offset)
+    lines = [line for line in text.splitlines() if line.strip()]
+    why = lines[-1] if lines else f"exit code {code}"
+    if code == 4:
+        raise rundir.LockHeld(why)
+    raise RunDirError(f"{run.id}: the supervisor could not begin: {why}")
+
+
+def _since(path: Path, offset: int) -> str:
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read().decode(errors="replace")
+
+
+def _git_commit() -> str | None:
+    """The commit of the working directory's repository, if it is one."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, timeout=5, check=True, text=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

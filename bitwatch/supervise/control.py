@@ -1,0 +1,109 @@
+"""The control socket of a supervisor, both ends.
+
+A request and its answer are one JSON line each. Only the same user is answered: the folder is
+private, and the peer's uid is asked of the kernel. What it does also works without it (a stop
+is a file in the run directory); it is the quick way, and it says at once that someone is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import stat
+import struct
+from pathlib import Path
+
+import msgspec
+
+MESSAGE_BYTES = 64 << 10
+ANSWER_S = 5.0
+
+
+class Request(msgspec.Struct):
+    """`command`: status or stop. `by` is who asks, for the record."""
+
+    command: str
+    by: str = ""
+    now: bool = False
+    attempt: int = 0
+
+
+class Answer(msgspec.Struct):
+    ok: bool
+    text: str = ""
+    pid: int = 0
+    attempt: int = 0
+
+
+class ControlError(Exception):
+    """Nobody answers there, as one sentence."""
+
+
+def socket_path(run_directory: Path) -> Path:
+    """A short path (the kernel allows 107 bytes), the same for every process of this user.
+    Not in $XDG_RUNTIME_DIR, which vanishes at logout."""
+    name = hashlib.sha256(os.fsencode(run_directory.absolute())).hexdigest()[:16]
+    return Path("/tmp") / f"bitwatch-{os.getuid()}" / f"{name}.sock"
+
+
+def listen(path: Path) -> socket.socket:
+    """Raises ControlError when the folder is not ours alone, OSError when it cannot be made."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    facts = path.parent.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise ControlError(f"{path.parent}: is not a private folder of yours; remove it")
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    server.bind(str(path))
+    path.chmod(0o600)
+    server.listen(8)
+    server.setblocking(False)
+    return server
+
+
+def receive(server: socket.socket) -> tuple[socket.socket, Request] | None:
+    """The next request, or None when it was none of ours, not whole, or not the same user's.
+    A peer that sends nothing costs a tenth of a second, not more."""
+    try:
+        peer, _ = server.accept()
+    except OSError:
+        return None
+    try:
+        uid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+        if uid != os.getuid():
+            raise ControlError("another user")
+        peer.settimeout(0.1)
+        return peer, msgspec.json.decode(_line(peer), type=Request)
+    except (OSError, ControlError, msgspec.MsgspecError, UnicodeDecodeError):
+        peer.close()
+        return None
+
+
+def reply(peer: socket.socket, answer: Answer) -> None:
+    with contextlib.suppress(OSError), peer:
+        peer.sendall(msgspec.json.encode(answer) + b"\n")
+
+
+def ask(path: Path, request: Request) -> Answer:
+    """Raises ControlError when no supervisor answers."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+            peer.settimeout(ANSWER_S)
+            peer.connect(str(path))
+            peer.sendall(msgspec.json.encode(request) + b"\n")
+            return msgspec.json.decode(_line(peer), type=Answer)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ControlError(f"{path}: no supervisor answers ({error})") from None
+
+
+def _line(peer: socket.socket) -> bytes:
+    data = b""
+    while not data.endswith(b"\n") and len(data) < MESSAGE_BYTES:
+        block = peer.recv(4096)
+        if not block:
+            break
+        data += block
+    return data

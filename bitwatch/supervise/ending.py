@@ -1,0 +1,122 @@
+"""How an attempt ended: the ranks' own last words first, then what the kernel and torchrun
+say. What nobody can tell is said to be unknown, never guessed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from pathlib import Path
+
+import msgspec
+
+from bitwatch.record import events, rundir
+from bitwatch.record.follow import Follower
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import RunDir
+from bitwatch.record.state import RunState
+from bitwatch.record.view import END_STATES, verdict_of_ranks, view
+from bitwatch.supervise import reaper
+from bitwatch.supervise.reaper import Exit
+
+LOG_TAIL_BYTES = 64 << 10
+
+
+def judge(
+    state: RunState,
+    attempt: int,
+    ranks: int,
+    agent: Exit | None,
+    logs: Path,
+    forced: str,
+) -> tuple[events.EndState, str]:
+    """State and cause. `forced` says who ended it by signal, and is empty when nobody did."""
+    words = state.ranks_of(attempt)
+    said = verdict_of_ranks(words, ranks)
+    if said and said[0] != "failed":
+        return said
+    if forced:
+        return "stopped", forced
+    if said:
+        return said
+    silent = [rank for rank in range(ranks) if rank not in words or not words[rank].ended]
+    reported = rank_exits(logs / "agent.log")
+    for rank in silent:
+        if rank in reported:
+            return "failed", f"rank {rank} {_status(reported[rank])}, with no last word of its own"
+    if len(silent) == ranks and not words:
+        last = last_line(logs / "agent.log")
+        return "failed", f"torchrun ended before any rank began ({reaper.describe(agent)}): {last}"
+    who = "no rank" if len(silent) == ranks else f"rank {', '.join(map(str, silent))}"
+    missing = "left a last word" if len(silent) == ranks else "left no last word"
+    if agent and (agent.signal is not None or agent.status):
+        return "failed", f"torchrun {_agent(agent)}; {who} {missing}"
+    return "lost", f"torchrun ended ({reaper.describe(agent)}); {who} {missing}"
+
+
+def close_dead(run: RunDir, follower: Follower, attempt: int, by: str) -> None:
+    """Closes the record of an attempt of which nothing lives. The caller holds the lock."""
+    seen = view(follower.state, time.time(), follower.liveness())
+    word: events.EndState = seen.state if seen.state in END_STATES else "lost"  # type: ignore[assignment]
+    journal = JournalWriter(run.journal)
+    journal.write(
+        events.Action(name="close", by=by, on=f"attempt {attempt}", result="exit status unknown")
+    )
+    write(run, journal, follower.state, attempt, (word, seen.cause), "exit status unknown")
+    journal.close()
+
+
+def write(
+    run: RunDir,
+    journal: JournalWriter,
+    state: RunState,
+    attempt: int,
+    ended: tuple[events.EndState, str],
+    agent: str,
+) -> None:
+    """attempt-ended, run-ended and exit.json."""
+    ranks = state.ranks_of(attempt).values()
+    step = max((rank.step.step for rank in ranks if rank.step), default=None)
+    word, cause = ended
+    journal.write(events.AttemptEnded(attempt=attempt, state=word, cause=cause, step=step))
+    journal.write(events.RunEnded(state=word, cause=cause))
+    said = {"attempt": attempt, "state": word, "cause": cause, "step": step}
+    with contextlib.suppress(OSError):  # a full disk: the journal has it, or nobody can
+        data = msgspec.json.encode({**said, "agent": agent, "ended": time.time()})
+        rundir.write_whole(run.exit(attempt), data)
+
+
+def rank_exits(agent_log: Path) -> dict[int, int]:
+    """Exit codes of ranks by torchrun's own failure report; negative for a signal."""
+    text = tail(agent_log)
+    found = {}
+    for match in re.finditer(
+        r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d+)", text
+    ):
+        found[int(match[1])] = int(match[2])
+    return found
+
+
+def tail(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def last_line(path: Path) -> str:
+    lines = [line.strip() for line in tail(path).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "its log is empty"
+
+
+def _status(code: int) -> str:
+    return f"was killed by {reaper.name(-code)}" if code < 0 else f"ended with exit code {code}"
+
+
+def _agent(agent: Exit) -> str:
+    if agent.signal is not None:
+        return f"was killed by {reaper.name(agent.signal)}"
+    return f"ended with exit code {agent.status}"

@@ -1,0 +1,113 @@
+"""Starting torchrun on the installed trainer, and what every process below it inherits.
+
+    python -m bitwatch.supervise.launch COMMAND...
+
+is the shim between the supervisor and torchrun: it hands its own pid down as BITWATCH_AGENT
+(the ranks check it against their parent) and becomes torchrun by exec.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+from pathlib import Path
+
+from bitwatch.config import Config
+from bitwatch.record.rundir import RunDir
+
+TAGS = ("BITWATCH_RUN", "BITWATCH_ATTEMPT", "BITWATCH_DIR", "BITWATCH_AGENT")
+GRACE_S = 40.0  # least time for a checkpoint; torchrun's own default is 30
+
+
+def trainer_script() -> Path:
+    """The installed trainer's program, found without importing it (torch is heavy), and
+    never in the current directory."""
+    spec = importlib.util.find_spec("trainer")
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError("the trainer package is not installed beside bitwatch")
+    return Path(next(iter(spec.submodule_search_locations))) / "train.py"
+
+
+def clean_environment(environment: dict[str, str]) -> dict[str, str]:
+    """Without the tags of an outer run, and with no way to import from the current directory:
+    a `trainer.py` or a `datasets` folder there must not be picked up."""
+    kept = {key: value for key, value in environment.items() if key not in TAGS}
+    for key in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        kept.pop(key, None)
+    kept["PYTHONSAFEPATH"] = "1"
+    if "PYTHONPATH" in kept:  # an empty entry means the current directory
+        entries = [entry for entry in kept["PYTHONPATH"].split(os.pathsep) if entry]
+        kept["PYTHONPATH"] = os.pathsep.join(entries)
+        if not entries:
+            del kept["PYTHONPATH"]
+    return kept
+
+
+def agent_environment(run: RunDir, attempt: int, config: Config, on_cpu: bool) -> dict[str, str]:
+    environment = clean_environment(dict(os.environ))
+    environment |= {
+        "BITWATCH_RUN": run.id,
+        "BITWATCH_ATTEMPT": str(attempt),
+        "BITWATCH_DIR": str(run.path),
+        "SPT_NOENV": "1",  # setproctitle would overwrite the tags otherwise
+        "PYTHONUNBUFFERED": "1",
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(int(grace_s(config))),
+    }
+    if on_cpu:
+        environment["GLOO_SOCKET_IFNAME"] = "lo"
+        threads = max(1, (os.cpu_count() or 1) // config.parallel.ranks)
+        environment.setdefault("OMP_NUM_THREADS", str(threads))
+    return environment
+
+
+def agent_command(config: Config) -> list[str]:
+    """`--standalone` takes a free port by itself; one node needs no other rendezvous."""
+    return [
+        sys.executable,
+        "-m",
+        "bitwatch.supervise.launch",
+        "--standalone",
+        "--local-addr=127.0.0.1",
+        f"--nproc-per-node={config.parallel.ranks}",
+        "--max-restarts=0",
+        str(trainer_script()),
+    ]
+
+
+def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool) -> int:
+    """Starts the agent in a session of its own, its output in agent.log, and returns its pid.
+
+    posix_spawn, not Popen: the supervisor has one reaper, and Popen would be a second.
+    """
+    command = agent_command(config)
+    log = run.logs(attempt) / "agent.log"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        command[0],
+        command,
+        agent_environment(run, attempt, config, on_cpu),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
+    )
+
+
+def grace_s(config: Config) -> float:
+    """Seconds a live attempt gets between a stop and its escalation."""
+    return config.watch.grace_s if config.watch.grace_s is not None else GRACE_S
+
+
+def main() -> None:
+    os.environ["BITWATCH_AGENT"] = str(os.getpid())
+    os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""A stop as a file, `attempts/<n>/stop`: who asked, when, and whether at once.
+
+Rank 0 looks for it at every step, so it works without a supervisor; a supervisor looks at it
+too and escalates when the ranks do not answer.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from bitwatch.record import rundir
+from bitwatch.record.rundir import RunDir
+
+
+class Stop(msgspec.Struct):
+    by: str = "unknown"
+    t: float = 0.0
+    now: bool = False
+
+
+def ask(run: RunDir, attempt: int, by: str, *, now: bool = False) -> None:
+    """Asks an attempt to stop. The first to ask stays in the file; `now` overrules a gentle
+    one. Raises OSError when the file cannot be written."""
+    before = read(run, attempt)
+    if before is None or (now and not before.now):
+        data = msgspec.json.encode(Stop(by=by, t=time.time(), now=now))
+        rundir.write_whole(run.stop(attempt), data)
+
+
+def read(run: RunDir, attempt: int) -> Stop | None:
+    """The request, if there is one; a file that cannot be understood is one too."""
+    try:
+        data = run.stop(attempt).read_bytes()
+    except OSError:
+        return None
+    try:
+        return msgspec.json.decode(data, type=Stop)
+    except msgspec.MsgspecError:
+        return Stop()

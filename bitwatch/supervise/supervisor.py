@@ -1,0 +1,340 @@
+"""The detached process that owns a run: launches an attempt, watches it, writes its record.
+
+    python -m bitwatch.supervise.supervisor DIRECTORY ATTEMPT launch|adopt BY CAUSE
+
+`launch` starts torchrun. `adopt` takes over an attempt whose supervisor has died: the same
+loop, with processes that are no children of ours, so their exit status stays unknown. One
+thread, one loop: it wakes when a child ends, a request comes, the sensor speaks, or a tick
+has passed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from bitwatch import config as configuration
+from bitwatch.record import events, rundir
+from bitwatch.record.follow import Follower, Liveness, lives
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import Lock, RunDir
+from bitwatch.record.samples import SampleWriter
+from bitwatch.record.view import View, view
+from bitwatch.sense import processes
+from bitwatch.supervise import cleanup, control, ending, launch, reaper, stopping
+from bitwatch.supervise.sensor import Sensor
+from bitwatch.supervise.tree import Tree
+from bitwatch.supervise.watch import Watch
+
+PR_SET_CHILD_SUBREAPER = 36
+OOM_SCORE = 100  # below the ranks' and workers': the kernel ends a worker first, us last
+TERM_S = 5.0  # between TERM to the agent and KILL, when a stop must be at once
+TRACKERS_S = 2.0  # a spared resource tracker leaves by itself in milliseconds
+LOCKED, UNUSABLE = 4, 2
+
+
+class Supervisor:
+    """State of the loop for one attempt."""
+
+    def __init__(self, run: RunDir, attempt: int) -> None:
+        self.run = run
+        self.attempt = attempt
+        self.config = configuration.load(run.config(attempt), lenient=True)
+        self.plan = _plan(run, attempt)
+        self.journal = JournalWriter(run.journal)
+        self.samples = SampleWriter(run.samples)
+        self.follower = Follower(run)
+        self.tree = Tree(self.journal, self.samples, attempt)
+        self.watch = Watch(self.journal)
+        self.sensor = Sensor(self.config.watch.sample_s)
+        self.agent: tuple[int, int] | None = None
+        self.agent_exit: reaper.Exit | None = None
+        self.server: socket.socket | None = None
+        self.stop: stopping.Stop | None = None
+        self.escalate_at = 0.0
+        self.escalations = 0
+        self.forced = ""
+
+    # -- beginning ----------------------------------------------------------------------
+
+    def launch(self, by: str, cause: str) -> None:
+        on_cpu = self.plan.get("device") != "cuda"
+        if self.attempt == 1:
+            self.journal.write(events.RunStarted(run=self.run.id, name=self.config.run.name))
+        c = self.config
+        self.journal.write(
+            events.AttemptStarted(
+                attempt=self.attempt,
+                cause=cause,
+                by=by,
+                steps=c.train.steps,
+                ranks=c.parallel.ranks,
+                workers=c.data.workers,
+                device="cpu" if on_cpu else "cuda",
+                log_every=c.train.log_every,
+                stall_s=c.watch.stall_s,
+                start_timeout_s=c.parallel.start_timeout_s,
+                checkpoints=str(self.run.checkpoints(c.checkpoint.folder)),
+            )
+        )
+        self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
+        pid = launch.start_agent(self.run, self.attempt, c, on_cpu)
+        self.agent = (pid, rundir.starttime(pid) or 0)
+
+    def adopt(self, by: str) -> None:
+        self.follower.poll()
+        self.tree.adopt(self.follower.state)
+        for key, (role, _, _) in self.tree.roles.items():
+            if role == "agent" and lives(*key):
+                self.agent = key
+        self.journal.write(
+            events.Action(name="adopt", by=by, on=f"attempt {self.attempt}", result="taken over")
+        )
+
+    # -- the loop -----------------------------------------------------------------------
+
+    def supervise(self) -> None:
+        selector = selectors.DefaultSelector()
+        wake = _signal_pipe()
+        selector.register(wake, selectors.EVENT_READ, "signal")
+        self._listen(selector)
+        self.sensor.start(selector)
+        tick_s = min(1.0, self.config.watch.sample_s)
+        next_tick = 0.0
+        while True:
+            for key, _ in selector.select(max(0.0, next_tick - time.monotonic())):
+                if key.data == "signal":
+                    self._signals(os.read(wake, 512))
+                elif key.data == "control":
+                    self._answer()
+                elif key.data == "sensor":
+                    for gpus in self.sensor.read(selector):
+                        self.samples.write(gpus)
+            self._reap()
+            if time.monotonic() >= next_tick or self._ended():
+                next_tick = time.monotonic() + tick_s
+                self._listen(selector)
+                self._tick(selector)
+            if self._ended():
+                break
+        self._finish()
+
+    def _tick(self, selector: selectors.BaseSelector) -> None:
+        self.follower.poll()
+        self._look()
+        self.tree.sample(self.sensor.latest)
+        self.sensor.check(selector)
+        self.watch.look(self._view())
+        self._look_for_stop()
+
+    def _look(self) -> None:
+        known = {pid: "sensor" for pid in self.sensor.pids}
+        if self.agent:
+            known[self.agent[0]] = "agent"
+        self.tree.look(known, self.follower.state)
+
+    def _view(self) -> View:
+        ranks = self.follower.state.ranks_of(self.attempt)
+        live = frozenset(r for r, s in ranks.items() if (s.pid, s.starttime) in self.tree.own)
+        here = Liveness(supervisor=True, agent=self.agent is not None, ranks=live)
+        return view(self.follower.state, time.time(), here)
+
+    def _ended(self) -> bool:
+        """The agent and every rank that ever spoke are gone."""
+        if self.agent and not lives(*self.agent):
+            self._reap()  # it may have ended since the last look
+            self.agent_exit = self.tree.exit_of(self.agent[0])
+            self.agent = None
+        if self.agent:
+            return False
+        ranks = self.follower.state.ranks_of(self.attempt).values()
+        return not any(rank.pid and lives(rank.pid, rank.starttime) for rank in ranks)
+
+    # -- stopping -----------------------------------------------------------------------
+
+    def _look_for_stop(self) -> None:
+        asked = stopping.read(self.run, self.attempt)
+        if asked and (self.stop is None or (asked.now and not self.stop.now)):
+            self.stop = asked
+            grace_s = 0.0 if asked.now else launch.grace_s(self.config)
+            self.escalate_at = time.monotonic() + grace_s
+            self.journal.write(
+                events.Action(
+                    name="stop",
+                    by=asked.by,
+                    on=f"attempt {self.attempt}",
+                    result="at once, without a checkpoint" if asked.now else "with a checkpoint",
+                )
+            )
+        if self.stop and time.monotonic() >= self.escalate_at:
+            self._escalate()
+
+    def _escalate(self) -> None:
+        """First TERM to the agent, which ends its ranks; then KILL to all that is ours."""
+        assert self.stop
+        if self.escalations == 0:
+            why = "at once" if self.stop.now else "the ranks did not answer within the grace"
+            self.forced = f"stopped by {self.stop.by}, without a checkpoint ({why})"
+            if self.agent:
+                processes.send_signal(*self.agent, signal.SIGTERM)
+                processes.send_signal(*self.agent, signal.SIGCONT)
+            result = "SIGTERM to the agent"
+        else:
+            left = cleanup.end(self._leftovers(), 0.0, self._reap)
+            result = f"SIGKILL; {len(left)} survive" if left else "SIGKILL"
+        self.escalations += 1
+        self.escalate_at = time.monotonic() + TERM_S
+        self.journal.write(
+            events.Action(
+                name="escalate", by="supervisor", on=f"attempt {self.attempt}", result=result
+            )
+        )
+
+    def _leftovers(self) -> list[tuple[int, int]]:
+        self.follower.poll()
+        self._look()
+        return cleanup.ours(self.tree.own, self.tree.roles)
+
+    # -- ending -------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """Ends what is left, says how it ended, and closes the record."""
+        for _ in range(5):  # what was just being forked is seen by the next scan
+            targets = self._leftovers()
+            if not targets:
+                break
+            cleanup.end(targets, self.config.watch.leftover_grace_s, self._reap)
+        self._wait_for_trackers()
+        self.follower.poll()
+        self._look()
+        state, cause = ending.judge(
+            self.follower.state,
+            self.attempt,
+            self.config.parallel.ranks,
+            self.agent_exit,
+            self.run.logs(self.attempt),
+            self.forced,
+        )
+        self.watch.look(View(attempt=self.attempt))
+        ending.write(
+            self.run,
+            self.journal,
+            self.follower.state,
+            self.attempt,
+            (state, cause),
+            reaper.describe(self.agent_exit),
+        )
+        self.sensor.stop()
+        if self.server:
+            self.server.close()
+            control.socket_path(self.run.path).unlink(missing_ok=True)
+
+    def _wait_for_trackers(self) -> None:
+        deadline = time.monotonic() + TRACKERS_S
+        while time.monotonic() < deadline:
+            self._reap()
+            self._look()
+            roles = [self.tree.roles.get(key, ("",))[0] for key in self.tree.own]
+            if cleanup.TRACKER not in roles:
+                return
+            time.sleep(0.02)
+
+    # -- what wakes the loop ------------------------------------------------------------
+
+    def _reap(self) -> None:
+        for ended in reaper.reap():
+            self.tree.note_exit(ended)
+            self.sensor.note_exit(ended.pid)
+
+    def _signals(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number in (signal.SIGTERM, signal.SIGINT):
+                by = f"{signal.Signals(number).name} to the supervisor"
+                stopping.ask(self.run, self.attempt, by)
+
+    def _listen(self, selector: selectors.BaseSelector) -> None:
+        """Opens the control socket, and again when somebody has removed it."""
+        path = control.socket_path(self.run.path)
+        if self.server is not None and path.exists():
+            return
+        if self.server is not None:
+            selector.unregister(self.server)
+            self.server.close()
+            self.server = None
+        with contextlib.suppress(OSError, control.ControlError):  # a stop by file still works
+            self.server = control.listen(path)
+            selector.register(self.server, selectors.EVENT_READ, "control")
+
+    def _answer(self) -> None:
+        assert self.server
+        received = control.receive(self.server)
+        if received is None:
+            return
+        peer, request = received
+        ok, text = True, ""
+        if request.command == "stop":
+            stopping.ask(self.run, self.attempt, request.by, now=request.now)
+            self._look_for_stop()
+        elif request.command != "status":
+            ok, text = False, f"unknown command {request.command}"
+        control.reply(peer, control.Answer(ok, text, pid=os.getpid(), attempt=self.attempt))
+
+
+def main() -> None:
+    directory, attempt, how, by, cause = sys.argv[1:6]
+    os.environ.update(launch.clean_environment(dict(os.environ)))
+    for tag in launch.TAGS:
+        os.environ.pop(tag, None)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _score()
+    run = RunDir(Path(directory))
+    try:
+        lock = Lock(run)
+    except rundir.LockHeld as error:
+        print(error, file=sys.stderr)
+        sys.exit(LOCKED)
+    except rundir.RunDirError as error:
+        print(error, file=sys.stderr)
+        sys.exit(UNUSABLE)
+    supervisor = Supervisor(run, int(attempt))
+    if how == "launch":
+        supervisor.launch(by, cause)
+    else:
+        supervisor.adopt(by)
+    supervisor.supervise()
+    lock.release()
+
+
+def _plan(run: RunDir, attempt: int) -> dict:
+    try:
+        return msgspec.json.decode(run.plan(attempt).read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _signal_pipe() -> int:
+    """A pipe from which the numbers of caught signals can be read."""
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _score() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""The processes of a live run: who they are, when they begin and end, what they use.
+
+Roles come from those who know: the supervisor knows its sensor and agent, each rank and each
+reader wrote its own pid and start time into its file. Only what nobody claims is judged by
+its command line.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from bitwatch.record import events
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.samples import SampleWriter
+from bitwatch.record.state import RunState
+from bitwatch.sense import processes
+from bitwatch.sense.processes import Stat
+from bitwatch.supervise.reaper import Exit
+
+SETTLE_S = 3.0  # a process that nobody has claimed by then is recorded as "other"
+MINUTE_S = 60.0
+ROLES = {"agent", "rank", "worker", "resource tracker", "compile worker", "sensor"}
+
+Key = tuple[int, int]
+
+
+class Tree:
+    def __init__(self, journal: JournalWriter, samples: SampleWriter, attempt: int) -> None:
+        self._journal = journal
+        self._samples = samples
+        self._attempt = attempt
+        self._commands = processes.CommandLines()
+        self._recorded: dict[Key, str] = {}
+        self._cpu: dict[Key, tuple[float, int]] = {}
+        self._exits: dict[int, Exit] = {}
+        self._minute_ends = time.monotonic() + MINUTE_S
+        self.own: dict[Key, Stat] = {}
+        self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
+
+    def adopt(self, state: RunState) -> None:
+        """Takes over what an earlier supervisor recorded of this attempt."""
+        for key, start in state.journal.processes.items():
+            theirs = start.role in ("supervisor", "sensor") or key in state.journal.exits
+            if start.attempt == self._attempt and not theirs:
+                self._recorded[key] = start.role
+                self.roles[key] = (start.role, start.rank, start.worker)
+
+    def note_exit(self, ended: Exit) -> None:
+        self._exits[ended.pid] = ended
+
+    def exit_of(self, pid: int) -> Exit | None:
+        return self._exits.get(pid)
+
+    def look(self, known: dict[int, str], state: RunState) -> None:
+        """Scans, and records who has come and who has gone. `known`: pid to role."""
+        table = processes.scan()
+        self.roles |= claimed(state, self._attempt)
+        roots = {os.getpid()} | {
+            pid for pid, start in self.roles if pid in table and table[pid].starttime == start
+        }
+        own = [table[pid] for pid in roots if pid in table]
+        own += processes.descendants(table, roots)
+        self.own = {stat.key: stat for stat in own}
+        for stat in own:
+            self._name(stat, known)
+        for key in [key for key in self._recorded if key not in self.own]:
+            self._record_exit(key)
+        self._commands.forget_all_but(set(self.own))
+
+    def sample(self, gpus: events.Gpus | None) -> None:
+        now = time.monotonic()
+        rows = []
+        for key, stat in self.own.items():
+            before = self._cpu.get(key)
+            self._cpu[key] = (now, stat.cpu_ticks)
+            percent = None
+            if before and now > before[0]:
+                used_s = (stat.cpu_ticks - before[1]) / processes.TICKS_PER_S
+                percent = round(100 * used_s / (now - before[0]), 1)
+            role, rank, worker = self.roles.get(key, ("other", None, None))
+            rows.append(
+                events.Process(
+                    pid=stat.pid,
+                    starttime=stat.starttime,
+                    ppid=stat.ppid,
+                    role=role,
+                    state=stat.state,
+                    rank=rank,
+                    worker=worker,
+                    cpu_percent=percent,
+                    rss_mib=round(stat.rss_mib, 1),
+                )
+            )
+        self._cpu = {key: self._cpu[key] for key in self.own}
+        self._samples.write(events.Processes(attempt=self._attempt, processes=rows))
+        if now >= self._minute_ends:
+            self._minute_ends = now + MINUTE_S
+            self._journal.write(aggregate(rows, gpus))
+
+    def _name(self, stat: Stat, known: dict[int, str]) -> None:
+        """Finds the role of a process and records it once it is sure."""
+        if stat.pid == os.getpid():
+            role, rank, worker = "supervisor", None, None
+        elif stat.pid in known:
+            role, rank, worker = known[stat.pid], None, None
+        elif self.roles.get(stat.key, ("other",))[0] != "other":
+            role, rank, worker = self.roles[stat.key]
+        else:
+            role, rank, worker = by_command(self._commands.get(stat)), None, None
+        self.roles[stat.key] = (role, rank, worker)
+        unsure = role == "other" and processes.age_s(stat) < SETTLE_S
+        if self._recorded.get(stat.key) == role or unsure:
+            return
+        self._recorded[stat.key] = role
+        self._journal.write(
+            events.ProcessStart(
+                pid=stat.pid,
+                starttime=stat.starttime,
+                ppid=stat.ppid,
+                role=role,
+                rank=rank,
+                worker=worker,
+                attempt=self._attempt,
+                command=self._commands.get(stat),
+            )
+        )
+
+    def _record_exit(self, key: Key) -> None:
+        role, rank, _ = self.roles.pop(key, ("other", None, None))
+        del self._recorded[key]
+        ended = self._exits.get(key[0])
+        self._journal.write(
+            events.ProcessExit(
+                pid=key[0],
+                starttime=key[1],
+                role=role,
+                rank=rank,
+                status=ended.status if ended else None,
+                signal=ended.signal if ended else None,
+            )
+        )
+
+
+def claimed(state: RunState, attempt: int) -> dict[Key, tuple[str, int | None, int | None]]:
+    """Ranks and workers by their own word."""
+    roles: dict[Key, tuple[str, int | None, int | None]] = {}
+    for reader in state.readers_of(attempt):
+        roles[reader.pid, reader.starttime] = ("worker", reader.rank, reader.worker)
+    for rank, own in state.ranks_of(attempt).items():  # a rank may be its own reader
+        if own.pid:
+            roles[own.pid, own.starttime] = ("rank", rank, None)
+    return roles
+
+
+def by_command(command: str) -> str:
+    if "resource_tracker" in command:
+        return "resource tracker"
+    if "compile_worker" in command:
+        return "compile worker"
+    return "other"
+
+
+def aggregate(rows: list[events.Process], gpus: events.Gpus | None) -> events.Minute:
+    cpu = [row.cpu_percent for row in rows if row.cpu_percent is not None]
+    return events.Minute(
+        processes=len(rows),
+        cpu_percent=round(sum(cpu), 1) if cpu else None,
+        rss_mib=round(sum(row.rss_mib or 0.0 for row in rows), 1),
+        gpu_memory_mib=[gpu.memory_used_mib for gpu in gpus.gpus] if gpus else [],
+        gpu_utilization_percent=[gpu.utilization_percent for gpu in gpus.gpus] if gpus else [],
+    )

@@ -1,0 +1,99 @@
+"""Alerts: what is wrong with a run, what it costs, and what to do about it.
+
+Each rule is a pure function of the view and gives the alerts that hold now. `Watch` compares
+that with what was raised before and writes what has begun and what has cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bitwatch.record import events
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.view import View
+
+
+def alerts(view: View) -> list[events.Alert]:
+    """Everything that is wrong at this moment."""
+    return [*planned(view), *idle_readers(view), *stalled(view), *sensor(view)]
+
+
+def planned(view: View) -> Iterator[events.Alert]:
+    """What the plan said before the launch stays true while the attempt runs."""
+    for problem in view.plan.get("problems", ()):
+        yield events.Alert(
+            id=problem["id"],
+            severity=problem["severity"],
+            text=problem["text"],
+            next=problem["next"],
+            evidence=[f"planned before the launch of attempt {view.attempt}"],
+        )
+
+
+def idle_readers(view: View) -> Iterator[events.Alert]:
+    """Readers that say themselves that they were given nothing, whatever a library prints."""
+    train = [reader for reader in view.readers if reader.loader == "train"]
+    idle = [reader for reader in train if reader.state == "idle"]
+    if not idle:
+        return
+    total = max(len(train), view.ranks * max(view.workers, 1))
+    names = [f"rank {reader.rank} worker {reader.worker}" for reader in idle]
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    correction = next((c for c in view.plan.get("corrections", ()) if c.get("recommended")), None)
+    if correction:
+        remedy = f"run it with --set data.workers={correction['workers_per_rank']}"
+    else:
+        remedy = "use fewer workers per rank, or write the text into more files"
+    yield events.Alert(
+        id="idle-reader",
+        severity="warning",
+        text=f"{len(idle)} of {total} readers have nothing to read: {shown}",
+        evidence=[
+            f"{name}: given no shard (pid {r.pid})" for name, r in zip(names, idle, strict=True)
+        ],
+        next=remedy,
+    )
+
+
+def stalled(view: View) -> Iterator[events.Alert]:
+    if view.state == "stalled":
+        yield events.Alert(
+            id="stalled",
+            severity="warning",
+            text=f"no step since step {view.step}",
+            evidence=[f"phase {view.phase or 'unknown'}"],
+            next=f"bitwatch logs {view.run}",
+        )
+
+
+def sensor(view: View) -> Iterator[events.Alert]:
+    if view.gpus and view.gpus.source == "nvml":
+        for gpu in view.gpus.gpus:
+            if gpu.error:
+                yield events.Alert(
+                    id=f"gpu-lost-{gpu.index}",
+                    severity="error",
+                    text=f"GPU {gpu.index} does not answer: {gpu.error}",
+                    next="look at the kernel log for Xid lines",
+                )
+
+
+class Watch:
+    """Raises and clears alerts in the journal."""
+
+    def __init__(self, journal: JournalWriter) -> None:
+        self._journal = journal
+        self._raised: dict[str, str] = {}
+
+    def look(self, view: View) -> None:
+        now = {alert.id: alert for alert in alerts(view)}
+        for alert in now.values():
+            if self._raised.get(alert.id) != alert.text:
+                alert.attempt = view.attempt
+                self._journal.write(alert)
+                self._raised[alert.id] = alert.text
+        for gone in self._raised.keys() - now.keys():
+            self._journal.write(
+                events.Alert(id=gone, attempt=view.attempt, text=self._raised[gone], cleared=True)
+            )
+        self._raised = {key: self._raised[key] for key in now}

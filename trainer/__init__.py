@@ -1,0 +1,1 @@
+"""The training program that bitwatch launches."""

@@ -1,0 +1,129 @@
+"""The Hugging Face hub, when it may not answer.
+
+Its libraries take 25 s to find out that there is no network, and a lookup of a name can hang
+for longer: so it is asked first whether it is there, in a thread that can be abandoned, and
+when it is not they are told to use only what their cache holds.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import urllib.parse
+from typing import TYPE_CHECKING
+
+from trainer.data.source import Source, SourceError
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
+
+ANSWER_S = 2.0  # longest that anybody waits to learn whether the hub is there
+OFFLINE_SWITCHES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
+
+
+class Probe:
+    """Asks, beside other work, whether a connection to the hub can be made."""
+
+    def __init__(self) -> None:
+        self._answer: bool | None = None
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        address = urllib.parse.urlsplit(endpoint())
+        port = address.port or (80 if address.scheme == "http" else 443)
+        proxy = urllib.parse.urlsplit(_proxy(address) or "")
+        host, port = (
+            (proxy.hostname, proxy.port or 80) if proxy.hostname else (address.hostname, port)
+        )
+        try:
+            socket.create_connection((host or "", port), timeout=ANSWER_S).close()
+            self._answer = True
+        except OSError:
+            self._answer = False
+
+    def reachable(self) -> bool:
+        """Waits for the answer, ANSWER_S at most."""
+        self._thread.join(ANSWER_S)
+        return self._answer is True
+
+
+def endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+
+
+def offline() -> bool:
+    """Whether the hub's libraries have been told not to ask it."""
+    return any(
+        os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
+        for name in OFFLINE_SWITCHES
+    )
+
+
+def prepare(probe: Probe | None = None) -> None:
+    """Call before `source.open_stream` of a hub source. Sets HF_HUB_OFFLINE, for this process
+    and its children, when the hub does not answer."""
+    if not offline() and not (probe or Probe()).reachable():
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        os.environ["BITWATCH_HUB_SILENT"] = "1"  # who set it: for the sentence in `load`
+        for name in ("huggingface_hub.constants", "datasets.config"):
+            module = sys.modules.get(name)  # imported earlier: it has read the variable
+            if module is not None:
+                module.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
+
+
+def load(source: Source) -> IterableDataset:
+    """The stream of a hub source. Raises SourceError: its text names the configuration's key."""
+    import datasets
+    from datasets.exceptions import DatasetNotFoundError, DefunctDatasetError
+
+    assert source.hub is not None
+    try:
+        return datasets.load_dataset(source.hub, source.config, split=source.split, streaming=True)
+    except DatasetNotFoundError as error:
+        if offline():
+            raise _unreachable(source.hub) from None
+        gated = "gated" in str(error)
+        raise SourceError(
+            f"data.source: {source.hub} is "
+            + ("gated on the hub" if gated else f"neither here nor on {endpoint()}"),
+            "Set HF_TOKEN for an account that may read it" if gated else "Correct the name or path",
+        ) from None
+    except (ConnectionError, TimeoutError):
+        raise _unreachable(source.hub) from None
+    except (ValueError, DefunctDatasetError) as error:
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if offline() and "cache" in text:
+            raise _unreachable(source.hub) from None
+        if "split" in text.lower():
+            raise SourceError(
+                f"{source.key}: {source.hub} has no split {source.split!r} ({text.rstrip('.')})",
+                "Name one of its splits",
+            ) from None
+        if "config" in text.lower():
+            raise SourceError(
+                f"data.config: {source.config!r} is not one of {source.hub}'s configurations "
+                f"({' '.join(str(error).split()).rstrip('.')})",
+                "Name one of them",
+            ) from None
+        raise SourceError(f"data.source: {source.hub}: {text}", "Correct the name") from None
+
+
+def _unreachable(hub_id: str) -> SourceError:
+    asked = os.environ.get("BITWATCH_HUB_SILENT") or not offline()
+    why = f"{endpoint()} does not answer" if asked else "HF_HUB_OFFLINE is set"
+    return SourceError(
+        f"data.source: {hub_id} is not a path here, {why}, and it is not in the cache",
+        "Connect this machine, or give a folder of parquet, jsonl or txt files",
+        "unreachable",
+    )
+
+
+def _proxy(address: urllib.parse.SplitResult) -> str | None:
+    import urllib.request
+
+    if address.hostname and urllib.request.proxy_bypass(address.hostname):
+        return None
+    return urllib.request.getproxies().get(address.scheme)

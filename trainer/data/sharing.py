@@ -1,0 +1,62 @@
+"""Who reads which rows: among the ranks, and among a rank's dataloader workers.
+
+Everything that depends on how Hugging Face datasets is organised inside is in this file.
+"""
+
+from __future__ import annotations
+
+import datasets
+from datasets.distributed import split_dataset_by_node
+
+from trainer.failures import Failed
+
+# Here as well, for a worker under spawn: it unpickles a stream that it never opened. A pass
+# over shuffled parquet would sleep 5 s at its end (datasets 5.2).
+datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0
+
+
+def share(
+    rows: datasets.IterableDataset, rank: int, ranks: int, shuffle: int, seed: int
+) -> datasets.IterableDataset:
+    """This rank's part. With shards that do not divide by the ranks, every rank reads
+    everything and keeps every ranks-th row: what `datasets` does, and as-is means.
+
+    shuffle: rows in the buffer, 0 for none. The seed is the same on all ranks, or they
+    would lose and repeat rows between them.
+    """
+    if shuffle:
+        rows = rows.shuffle(seed=seed, buffer_size=shuffle)
+    return split_dataset_by_node(rows, rank=rank, world_size=ranks)
+
+
+def check_column(rows: datasets.IterableDataset, column: str) -> None:
+    """Raises Failed when the rows are known to have no such column. Some formats only tell
+    while they are read; the reader then does."""
+    known = rows.column_names
+    if known is not None and column not in known:
+        raise Failed(f"data.text_column: no column {column!r}; there are {', '.join(known)}")
+
+
+def shards_of_reader(rows: datasets.IterableDataset, worker: int, workers: int) -> list[int | str]:
+    """Which shards of the dataset a reader is given, as positions in its list of shards.
+
+    rows: a rank's share, in its current epoch (a later epoch deals them out anew).
+    workers: of the rank's DataLoader; 0 when the rank itself reads. The answer is taken from
+    what `datasets` will iterate over, not from a rule: an idle reader is seen here even when
+    no library warns.
+    """
+    part = rows._prepare_ex_iterable_for_iteration()
+    if workers:
+        if not part.split_shard_indices_by_worker(workers, worker, contiguous=False):
+            return []
+        part = part.shard_data_sources(num_shards=workers, index=worker, contiguous=False)
+    everything = _shards(rows._ex_iterable)
+    return sorted(everything.index(shard) for shard in _shards(part))
+
+
+def _shards(iterable: object) -> list[tuple[object, ...]]:
+    """What `datasets` counts as shards, below an iterable of examples: (file, ...) of each."""
+    while hasattr(iterable, "ex_iterable"):
+        iterable = iterable.ex_iterable
+    lists = [value for value in getattr(iterable, "kwargs", {}).values() if isinstance(value, list)]
+    return list(zip(*lists, strict=True)) if lists else [()]

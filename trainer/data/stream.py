@@ -1,0 +1,107 @@
+"""Rows of text, packed into sequences of bytes, as one reader produces them.
+
+Each row's text is UTF-8, ends with a newline (one is added where there is none), and is laid
+end to end with the next: a sequence may hold the end of one row and the beginning of
+another, and only what is left at the very end, less than a sequence, is dropped. Bytes
+travel in blocks; whoever computes makes bits of them last.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+
+import datasets
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import IterableDataset, get_worker_info
+
+from trainer.data import sharing
+from trainer.data.account import Account, Desk
+from trainer.failures import sentence
+
+
+class PackedRows(IterableDataset[Tensor | str]):
+    """A rank's share of rows as blocks of sequences, uint8 [up to `block`, sequence_bytes].
+
+    Iterated in a DataLoader's worker it is that worker's share. An error ends the stream
+    with one sentence, a str in place of a block: an exception would reach the rank as a
+    page of text, and a rank must tell the others why it has no more data.
+    """
+
+    def __init__(
+        self,
+        rows: datasets.IterableDataset,
+        column: str,
+        sequence_bytes: int,
+        block: int,
+        desk: Desk,
+        epoch: int = 0,
+    ) -> None:
+        super().__init__()
+        self.rows = rows
+        self.column = column
+        self.sequence_bytes = sequence_bytes
+        self.block = block
+        self.desk = desk
+        self.epoch = epoch
+        self.rows.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[Tensor | str]:
+        here = get_worker_info()
+        worker, workers = (here.id, here.num_workers) if here is not None else (0, 0)
+        shards = sharing.shards_of_reader(self.rows, worker, workers)
+        account = self.desk.open(worker, workers, self.epoch, shards)
+        try:
+            if shards:
+                account.say("reading")
+                yield from self._blocks(account)
+                account.say("done")
+            else:
+                account.say("idle")
+        except GeneratorExit:  # enough was read: an evaluation takes only so much
+            account.say("done")
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            account.say("failed", sentence(error))
+            yield sentence(error)
+        finally:
+            account.close()
+
+    def _blocks(self, account: Account) -> Iterator[Tensor]:
+        carry = bytearray()
+        wanted = self.block * self.sequence_bytes
+        for row in self.rows:
+            text = text_bytes(row, self.column)
+            carry += text
+            account.record.rows += 1
+            account.record.bytes += len(text)
+            while len(carry) >= wanted:
+                yield self._block(carry, account)
+            account.say_seldom()
+        if len(carry) >= self.sequence_bytes:
+            yield self._block(carry, account)
+
+    def _block(self, carry: bytearray, account: Account) -> Tensor:
+        """Takes the whole sequences at the front of `carry`, at most a block of them."""
+        count = min(self.block, len(carry) // self.sequence_bytes)
+        size = count * self.sequence_bytes
+        block = np.frombuffer(bytes(carry[:size]), np.uint8).copy()
+        del carry[:size]
+        account.record.samples += count
+        return torch.from_numpy(block).view(count, self.sequence_bytes)
+
+
+def text_bytes(row: dict[str, object], column: str) -> bytes:
+    """A row's text as UTF-8 with its newline. A missing value is an empty row."""
+    if column not in row:
+        raise ValueError(f"a row has no column {column!r}; it has {', '.join(row)}")
+    text = row[column]
+    if text is None:
+        return b"\n"
+    if not isinstance(text, str):
+        raise ValueError(f"column {column!r} holds {type(text).__name__}, not text")
+    raw = text.encode("utf-8", errors="replace")  # lone surrogates have no UTF-8
+    return raw if raw.endswith(b"\n") else raw + b"\n"

@@ -1,0 +1,208 @@
+"""Facts about model, data and devices, for a plan: one JSON object on stdout, nothing else.
+
+    python -m trainer.inspect CONFIG.toml [--part model|data|devices]...
+
+The object is a `bitwatch.plan.facts.Facts`; without `--part` it holds all parts. Whatever
+goes wrong is in it too, as a sentence, and the exit status is 0: a status other than 0 means
+that this program itself was called wrongly. Noise of libraries goes to stderr. Ends in
+seconds even where a name server, the hub or a network disk never answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bitwatch import config as configuration
+from bitwatch.plan.facts import (
+    DataFacts,
+    DeviceFacts,
+    FactError,
+    Facts,
+    Gpu,
+    ModelFacts,
+    Parameter,
+    Versions,
+)
+from trainer.data import files, hub, source
+from trainer.failures import sentence
+
+PARTS = ("model", "data", "devices")
+# Longest that the data may take: a hub that answers slowly needs several questions.
+DATA_S = 20.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m trainer.inspect")
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--part", action="append", choices=PARTS, dest="parts")
+    arguments = parser.parse_args()
+    answer = os.dup(1)
+    os.dup2(2, 1)  # whatever a library prints must not mix with the answer
+    facts = inspect(arguments.config, tuple(arguments.parts or PARTS))
+    with open(answer, "wb") as out:
+        out.write(msgspec.json.encode(facts) + b"\n")
+    sys.stderr.flush()
+    os._exit(0)  # a thread that waits for a name server would delay the exit for as long
+
+
+def inspect(path: Path, parts: tuple[str, ...] = PARTS) -> Facts:
+    """The facts of the configuration at `path`. Does not raise."""
+    try:
+        config = configuration.load(path)
+    except configuration.ConfigError as error:
+        return Facts(error=FactError(kind="unusable", text=str(error)))
+    facts = Facts(versions=Versions())
+    # The hub is asked whether it is there while torch is imported.
+    probe = hub.Probe() if "data" in parts and _asks_hub(config.data) else None
+    if "model" in parts:
+        facts.model = _model(config)
+    if "devices" in parts:
+        facts.devices = _devices()
+    if "data" in parts:
+        facts.data = _bounded(lambda: _data(config.data, probe))
+    facts.versions = _versions()
+    return facts
+
+
+def _model(config: configuration.Config) -> ModelFacts:
+    try:
+        import torch
+
+        from trainer.model import build_model
+
+        class WithoutValues(torch.overrides.TorchFunctionMode):
+            """Skips torch.nn.init: on the meta device it gives no values, and its normal_
+            imports the compiler for 1.6 s first (torch 2.13)."""
+
+            def __torch_function__(
+                self, function: Any, types: Any, arguments: Any = (), named: Any = None
+            ) -> Any:
+                if getattr(function, "__module__", None) == "torch.nn.init":
+                    return arguments[0] if arguments else named["tensor"]
+                return function(*arguments, **(named or {}))
+
+        with torch.device("meta"), WithoutValues():
+            model = build_model(config.model)
+        return ModelFacts(
+            parameters=[
+                Parameter(name=name, shape=list(parameter.shape))
+                for name, parameter in model.named_parameters()
+            ]
+        )
+    except Exception as error:
+        return ModelFacts(error=_failed("The model cannot be built", error, "Correct [model]."))
+
+
+def _devices() -> DeviceFacts:
+    try:
+        import torch
+
+        gpus = []
+        for index in range(torch.cuda.device_count()):
+            about = torch.cuda.get_device_properties(index)
+            gpus.append(Gpu(name=about.name, memory_mib=about.total_memory >> 20))
+        return DeviceFacts(gpus=gpus)
+    except Exception as error:
+        remedy = "Look at nvidia-smi."
+        return DeviceFacts(error=_failed("The GPUs cannot be asked", error, remedy))
+
+
+def _versions() -> Versions:
+    """Of what this process has imported, and of datasets by its metadata alone."""
+    import importlib.metadata
+
+    versions = Versions(datasets=importlib.metadata.version("datasets"))
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        versions.torch = importlib.metadata.version("torch")
+        return versions
+    versions.torch = str(torch.__version__)  # else a class of torch's own
+    versions.cuda = torch.version.cuda
+    if torch.cuda.is_available() and torch.distributed.is_nccl_available():
+        versions.nccl = ".".join(map(str, torch.cuda.nccl.version()))
+    return versions
+
+
+# ---------------------------------------------------------------------------------------
+# Data
+
+
+def _asks_hub(data: configuration.Data) -> bool:
+    try:
+        return source.training(data).hub is not None and not hub.offline()
+    except source.SourceError:
+        return False
+
+
+def _data(data: configuration.Data, probe: hub.Probe | None) -> DataFacts:
+    train = source.training(data)
+    validation = source.validation(data)
+    if train.hub is not None:
+        hub.prepare(probe)
+        stream = source.open_stream(train)
+        return _of_hub(stream, data, validation)
+    if validation is not None:
+        files.look(validation, data.text_column)
+    shards, columns = files.look(train, data.text_column)
+    counted = source.open_stream(train).num_shards
+    # The names and sizes are of our list of files; the count is what `datasets` says.
+    return DataFacts(
+        num_shards=counted, shards=shards if len(shards) == counted else [], columns=columns
+    )
+
+
+def _of_hub(stream: Any, data: configuration.Data, validation: source.Source | None) -> DataFacts:
+    """What the hub says without sending any text: not the rows of each shard."""
+    columns = list(stream.column_names or ())
+    if columns and data.text_column not in columns:
+        raise source.SourceError(
+            f"data.text_column: {data.source} has no column {data.text_column!r}",
+            f"Name the one of these that holds the text: {', '.join(columns)}",
+        )
+    if validation is not None:
+        source.open_stream(validation)
+    return DataFacts(num_shards=stream.num_shards, columns=columns)
+
+
+def _bounded(look: Callable[[], DataFacts]) -> DataFacts:
+    """What `look` finds, or says, or that it took too long. Never raises."""
+    found = [
+        DataFacts(
+            error=FactError(
+                kind="unreachable",
+                text=f"data.source: nothing was learnt of it within {DATA_S:g} s",
+                next="Look whether the hub, or the disk that it is on, answers.",
+            )
+        )
+    ]
+
+    def run() -> None:
+        try:
+            found[0] = look()
+        except source.SourceError as error:
+            remedy = f"{error.remedy}."
+            found[0] = DataFacts(error=FactError(kind=error.kind, text=error.text, next=remedy))
+        except Exception as error:
+            remedy = "Look at the text of the error, and at data.source."
+            found[0] = DataFacts(error=_failed("data.source: cannot be read", error, remedy))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(DATA_S)
+    return found[0]
+
+
+def _failed(what: str, error: Exception, remedy: str) -> FactError:
+    return FactError(kind="failed", text=f"{what}: {sentence(error)}", next=remedy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""How a model is spread over ranks, and everything in which CUDA and a CPU differ.
+
+The same FSDP2 code runs on NCCL and on gloo; a device's name is asked for nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zlib
+from collections.abc import Callable
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from bitwatch import config as configuration
+from trainer import model as modelling
+from trainer.failures import Failed
+
+# Dense bf16 FLOP/s by what the device calls itself (makers' data sheets). A device that is
+# not here has no peak: another chip's would be a lie.
+PEAK_FLOPS = {"L4": 121e12, "A100": 312e12, "H100": 989e12, "H200": 989e12}
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a rank stands.
+
+    `control` is a gloo group for small words that must not wait behind the computation;
+    `storage` another one for checkpoints, which may take longer than a step ever may.
+    """
+
+    rank: int
+    ranks: int
+    device: torch.device
+    mesh: DeviceMesh
+    control: dist.ProcessGroup
+    storage: dist.ProcessGroup
+
+    @property
+    def gpu_name(self) -> str | None:
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else None
+
+
+def start(wanted: configuration.Parallel) -> Place:
+    """Joins the other ranks. Raises Failed when the launch does not fit the configuration."""
+    local_rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"])
+    if ranks != wanted.ranks:
+        raise Failed(f"parallel.ranks is {wanted.ranks}, but {ranks} ranks were launched")
+    gpus = torch.cuda.device_count() if wanted.device != "cpu" else 0
+    if wanted.device == "cuda" and gpus < ranks:
+        raise Failed(
+            f'parallel.ranks is {ranks} on device "cuda", but this node shows {gpus} GPUs; '
+            'use fewer ranks, or device = "cpu"'
+        )
+    # "auto" takes the GPUs only when every rank gets one of its own.
+    kind = "cuda" if gpus >= ranks else "cpu"
+    device = torch.device(kind, local_rank) if kind == "cuda" else torch.device(kind)
+    timeout = timedelta(seconds=wanted.start_timeout_s)
+    if kind == "cuda":
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", timeout=timeout, device_id=device)
+    else:
+        dist.init_process_group("gloo", timeout=timeout)
+    return Place(
+        rank=dist.get_rank(),
+        ranks=ranks,
+        device=device,
+        mesh=init_device_mesh(kind, (ranks,)),
+        control=dist.new_group(backend="gloo", timeout=timeout),
+        storage=dist.new_group(backend="gloo", timeout=timeout),
+    )
+
+
+def expect_steps(place: Place, timeout_s: float) -> None:
+    """From now on a collective that takes longer than a step may is an error: while ranks
+    start, loading and compiling may rightly keep one of them back for longer."""
+    for group in (None, place.control):
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=timeout_s), group)
+
+
+def meet(place: Place, timeout_s: float = 10.0) -> None:
+    """Waits for all ranks, but not for long: one may be dead."""
+    dist.monitored_barrier(place.control, timeout=timedelta(seconds=timeout_s))
+
+
+def end() -> None:
+    dist.destroy_process_group()
+
+
+# ---------------------------------------------------------------------------------------
+# The model on its ranks
+
+
+def shard(model: modelling.BitTransformerLM, place: Place, precision: str, seed: int) -> None:
+    """Spreads a model built on the meta device over the ranks and gives it its first values.
+
+    Weights and optimiser are float32; in "bf16" what is gathered and computed is bfloat16,
+    and gradients are summed in float32.
+    """
+    policy = MixedPrecisionPolicy()
+    if precision == "bf16":
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for block in model.blocks:
+        fully_shard(block, mesh=place.mesh, mp_policy=policy)
+    fully_shard(model, mesh=place.mesh, mp_policy=policy)
+    model.to_empty(device=place.device)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            # Each rank makes the whole parameter, one at a time, and keeps its part: the
+            # values then do not depend on the number of ranks, and nothing is sent.
+            generator = torch.Generator(place.device)
+            generator.manual_seed(zlib.crc32(f"{seed} {name}".encode()))
+            whole = modelling.initial_value(
+                name, tuple(parameter.shape), model.shape.layers, generator
+            )
+            assert isinstance(parameter, DTensor)
+            parameter.copy_(
+                distribute_tensor(whole, place.mesh, parameter.placements, src_data_rank=None)
+            )
+
+
+def local_part(tensor: Tensor) -> Tensor:
+    """What this rank holds of a sharded tensor; it can be empty."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def held_parameters(model: nn.Module, place: Place) -> list[int]:
+    """Parameters that each rank holds, in the order of ranks. All ranks must call it."""
+    mine = sum(local_part(parameter.detach()).numel() for parameter in model.parameters())
+    held = torch.zeros(place.ranks, dtype=torch.int64)
+    held[place.rank] = mine
+    dist.all_reduce(held, group=place.control)
+    return held.tolist()
+
+
+# ---------------------------------------------------------------------------------------
+# The device
+
+
+def peak_flops(gpu_name: str | None) -> float | None:
+    """Dense bf16 peak of one device, or None where it is not known for certain."""
+    words = (gpu_name or "").replace("-", " ").split()
+    return next((peak for word, peak in PEAK_FLOPS.items() if word in words), None)
+
+
+def memory_mib(device: torch.device) -> tuple[float | None, float | None]:
+    """(allocated, reserved) by the CUDA allocator; None on a CPU."""
+    if device.type != "cuda":
+        return None, None
+    mib = 1 << 20
+    return torch.cuda.memory_allocated(device) / mib, torch.cuda.memory_reserved(device) / mib
+
+
+def read_later(tensor: Tensor) -> Callable[[], list[float]]:
+    """Starts to bring a small tensor to the host; the call that is returned waits for it.
+
+    Calling it a step later costs nothing: the GPU never stands still for it.
+    """
+    if tensor.device.type != "cuda":
+        kept = tensor.tolist()
+        return lambda: kept
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    host.copy_(tensor, non_blocking=True)
+    arrived = torch.cuda.Event()
+    arrived.record()
+
+    def read() -> list[float]:
+        arrived.synchronize()
+        return host.tolist()
+
+    return read

@@ -1,0 +1,117 @@
+"""A rank's voice: its log, its records, and the means between two step records.
+
+Starts before torch is imported, so that a rank is known from its first instant; imports
+only what is light. A record that cannot be written (a full disk) is lost and counted: it
+must never stop the training.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from bitwatch.record import events
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import RunDir, own_starttime
+
+USAGE_ERROR = 2  # exit status
+
+
+class Telemetry:
+    """Writes the records of one rank of one attempt."""
+
+    def __init__(self, run: RunDir, attempt: int, rank: int) -> None:
+        self.run = run
+        self.attempt = attempt
+        self.rank = rank
+        self.step = 0  # the last whole one, for the rank's last word
+        self._journal = JournalWriter(run.rank(attempt, rank))
+
+    def write(self, record: events.Record) -> None:
+        self._journal.write(record)
+
+    def phase(self, name: events.PhaseName, text: str = "") -> None:
+        self.write(events.Phase(rank=self.rank, name=name, text=text))
+
+    def ended(self, state: events.EndState, cause: str = "") -> None:
+        self.write(events.RankEnded(rank=self.rank, state=state, cause=cause, step=self.step))
+        self._journal.close()
+
+
+def begin() -> Telemetry:
+    """Opens this rank's log and record, and writes that it exists.
+
+    Where and who it is comes from BITWATCH_DIR, BITWATCH_ATTEMPT and torchrun's RANK. What
+    the process prints from here on goes to its own log: a pipe of the launcher could close.
+    """
+    folder, rank = os.environ.get("BITWATCH_DIR"), os.environ.get("RANK")
+    if not folder:
+        _refuse("BITWATCH_DIR is not set: bitwatch launches this file; try `bitwatch run`")
+    if rank is None:
+        _refuse("RANK is not set: this file is launched through torchrun; try `bitwatch run`")
+    run, attempt = RunDir(Path(folder)), int(os.environ.get("BITWATCH_ATTEMPT", "1"))
+    try:
+        _redirect(run.logs(attempt) / f"rank{rank}.log")
+        telemetry = Telemetry(run, attempt, int(rank))
+    except OSError as error:
+        _refuse(f"{error.filename}: cannot be written: {error.strerror}")
+    telemetry.write(process_start("rank", telemetry.rank, None, attempt))
+    telemetry.phase("start")
+    return telemetry
+
+
+def process_start(role: str, rank: int, worker: int | None, attempt: int) -> events.ProcessStart:
+    """The record that makes this process known as ours."""
+    return events.ProcessStart(
+        pid=os.getpid(),
+        starttime=own_starttime(),
+        ppid=os.getppid(),
+        role=role,
+        rank=rank,
+        worker=worker,
+        attempt=attempt,
+        command=" ".join(sys.orig_argv),
+    )
+
+
+@dataclasses.dataclass
+class Window:
+    """What happened since the last step record, to be told as means.
+
+    `paused_s` is time that no step is to be charged with: an evaluation, a checkpoint.
+    """
+
+    began: float = dataclasses.field(default_factory=time.monotonic)
+    steps: int = 0
+    losses: list[float] = dataclasses.field(default_factory=list)
+    data_s: float = 0.0
+    paused_s: float = 0.0
+
+    def loss(self) -> float | None:
+        """Mean nats per bit over all ranks and over the steps that counted."""
+        return sum(self.losses) / len(self.losses) if self.losses else None
+
+    def step_s(self) -> float:
+        return max(time.monotonic() - self.began - self.paused_s, 1e-9) / max(self.steps, 1)
+
+
+def _redirect(log: Path) -> None:
+    """Sends everything this process and its workers print to `log`, a line at a time."""
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for standard in (1, 2):
+        os.dup2(fd, standard)
+    os.close(fd)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
+
+
+def _refuse(text: str) -> NoReturn:
+    print(f"train.py: {text}", file=sys.stderr)
+    sys.exit(USAGE_ERROR)

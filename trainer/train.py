@@ -1,0 +1,320 @@
+"""Trains a BitTransformerLM on text, as one rank of several. Launched by path, by torchrun:
+
+    python -m torch.distributed.run --standalone --nproc-per-node W --max-restarts 0 train.py
+
+BITWATCH_DIR names the run directory and BITWATCH_ATTEMPT the attempt in it, whose
+config.toml says everything else. Reads from top to bottom: who we are, the model, the data,
+where an earlier attempt left off, then the loop.
+"""
+
+from __future__ import annotations
+
+from trainer import lifeline
+
+if __name__ == "__main__":
+    lifeline.hold_rank()
+if __name__ == "__mp_main__":  # a dataloader worker under spawn imports this file again
+    lifeline.hold_worker()
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from bitwatch import config as configuration
+from bitwatch.record import events
+from trainer import telemetry
+from trainer.failures import Failed, sentence
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
+
+    from trainer.parallel import Place
+
+
+def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) -> events.EndState:
+    """Trains to the last step ("done"), or to where everyone agreed to stop ("stopped").
+
+    Raises Failed when all ranks end for the same cause, any other exception when this one
+    cannot go on.
+    """
+    import torch
+
+    from trainer import agreement, bits, checkpoint, evaluate, optim, parallel
+    from trainer import model as modelling
+    from trainer.data import hub, sharing, source
+    from trainer.data.account import Desk
+    from trainer.data.feed import Feed
+    from trainer.data.stream import PackedRows
+    from trainer.health import Health, NotFinite
+
+    rank, ranks = place.rank, place.ranks
+    first = rank == 0  # speaks where one voice is enough
+
+    # -- Model: asked for, built, held ---------------------------------------------------
+    with torch.device("meta"):
+        model = modelling.build_model(config.model)
+    asked, built = config.model.expected_parameters, modelling.count_parameters(model)
+    if asked is not None and asked != built:
+        raise Failed(
+            f"model.expected_parameters is {asked:,}, but this model has {built:,}; nothing "
+            "was trained: correct the shape or the promise"
+        )
+    parallel.shard(model, place, config.parallel.precision, config.run.seed)
+    held = parallel.held_parameters(model, place)
+    if first:
+        log.write(
+            events.ModelBuilt(
+                asked=asked,
+                built=built,
+                held=held,
+                ranks=ranks,
+                device=place.device.type,
+                gpu_name=place.gpu_name,
+            )
+        )
+    optimizer = optim.build(model, config.train)
+
+    # -- Data ----------------------------------------------------------------------------
+    sequence_bytes = configuration.bytes_per_sequence(config.model)
+    sequence_bits = sequence_bytes * bits.BITS
+    micro_batch = config.train.micro_batch
+    accumulation = config.train.batch // (ranks * micro_batch)
+
+    train_text, validation_text = source.training(config.data), source.validation(config.data)
+    if "hub" in (train_text.kind, validation_text.kind if validation_text else ""):
+        hub.prepare()
+    rows = source.open_stream(train_text)
+    sharing.check_column(rows, config.data.text_column)
+
+    def packed(
+        rows: IterableDataset, loader: str, shuffle: int, block: int, epoch: int
+    ) -> PackedRows:
+        share = sharing.share(rows, rank, ranks, shuffle, config.run.seed)
+        desk = Desk(log.run.path, log.attempt, rank, loader)
+        return PackedRows(share, config.data.text_column, sequence_bytes, block, desk, epoch)
+
+    def feed(epoch: int) -> Feed:
+        sequences = micro_batch * accumulation
+        stream = packed(rows, "train", config.data.shuffle, sequences, epoch)
+        return Feed(stream, config.data, sequences, pin_memory=place.device.type == "cuda")
+
+    validation = None
+    if validation_text:
+        scored = packed(source.open_stream(validation_text), "validation", 0, micro_batch, 0)
+        validation = evaluate.read(scored, config.train.eval_steps, place)
+
+    # -- Where an earlier attempt left off -------------------------------------------------
+    checkpoints = log.run.checkpoints(config.checkpoint.folder)
+    found, passed_over = checkpoint.load(checkpoints, place, model, optimizer)
+    for text in passed_over:
+        log.phase("start", text)
+    at = found or checkpoint.Counters()
+    if found:
+        at.epoch += 1
+        log.write(
+            events.Epoch(
+                rank=rank,
+                epoch=at.epoch,
+                step=at.step,
+                text=f"resumed after step {at.step}: the data starts a new epoch, and some text "
+                "will be seen again",
+            )
+        )
+    log.step = at.step
+
+    # -- Words with the other ranks, one step ahead ----------------------------------------
+    health = Health(place, config.train.on_not_finite)
+    window = telemetry.Window()
+    peak = parallel.peak_flops(place.gpu_name)
+    flops = modelling.flops_per_token(config.model, built, sequence_bits)
+    stop_file = log.run.stop(log.attempt)
+
+    def due(step: int, every: int) -> bool:
+        return bool(every) and step % every == 0
+
+    def look_ahead(step: int) -> tuple[torch.Tensor | None, agreement.Pending]:
+        """This rank's sequences of step `step`, and the word about it, said but not heard."""
+        began = time.monotonic()
+        sequences = data.take()
+        window.data_s += time.monotonic() - began
+        word = agreement.Word(
+            no_data=sequences is None,
+            stop=first and os.path.exists(stop_file),
+            evaluate=first and (due(step, config.train.eval_every) or step == config.train.steps),
+            data_error=bool(data.trouble),
+        )
+        return sequences, agreement.say(word, place.control)
+
+    def report(outcome_step: int, grad_norm: float, rate: float) -> None:
+        """Writes the step record, of the means since the last one, and begins anew."""
+        nonlocal window
+        step_s = window.step_s()
+        tokens_per_s = config.train.batch * sequence_bits / step_s
+        allocated, reserved = parallel.memory_mib(place.device)
+        loss = window.loss()
+        log.write(
+            events.Step(
+                rank=rank,
+                step=outcome_step,
+                tokens=at.tokens,
+                loss=loss,
+                bits_per_byte=None if loss is None else bits.bits_per_byte(loss),
+                learning_rate=rate,
+                grad_norm=grad_norm,
+                step_s=step_s,
+                data_s=window.data_s / max(window.steps, 1),
+                tokens_per_s=tokens_per_s,
+                mfu=tokens_per_s * flops / (peak * ranks) if peak else None,
+                allocated_mib=allocated,
+                reserved_mib=reserved,
+                skipped=health.skipped,
+            )
+        )
+        window = telemetry.Window()
+
+    def score() -> None:
+        if validation is None:
+            return
+        log.phase("evaluate")
+        result = evaluate.evaluate(model, validation, place, at.step)
+        window.paused_s += result.seconds
+        if first:
+            log.write(result)
+        log.phase("train")
+
+    def save() -> None:
+        log.phase("checkpoint", f"step {at.step}")
+        saved = checkpoint.save(checkpoints, place, model, optimizer, at, config)
+        window.paused_s += saved.seconds
+        if first:
+            log.write(saved)
+
+    # -- The loop --------------------------------------------------------------------------
+    state: events.EndState = "done"
+    started = epoch_began = at.step
+    data = feed(at.epoch)
+    log.phase("train")
+    if at.step < config.train.steps:
+        sequences, pending = look_ahead(at.step + 1)
+    while at.step < config.train.steps:
+        step = at.step + 1
+
+        # Is there something to compute, on every rank?
+        word = pending.heard()
+        if word.data_error:
+            said = agreement.gather(data.trouble, place.control)
+            raise Failed("; ".join(f"rank {r}: data: {t}" for r, t in enumerate(said) if t))
+        if word.stop:
+            state = "stopped"
+            break
+        if word.no_data:
+            if at.step == epoch_began:
+                raise Failed(
+                    f"data: epoch {at.epoch} holds less than one batch for some rank "
+                    f"({micro_batch * accumulation} sequences of {sequence_bytes} bytes); use "
+                    "more text, fewer ranks, or a smaller batch"
+                )
+            log.write(
+                events.Epoch(
+                    rank=rank,
+                    epoch=at.epoch,
+                    step=at.step,
+                    text=f"epoch {at.epoch} ended at step {at.step} on all ranks: one had no "
+                    "more data for a whole batch",
+                )
+            )
+            data.close()
+            at.epoch, epoch_began = at.epoch + 1, at.step
+            data = feed(at.epoch)
+            sequences, pending = look_ahead(step)
+            continue
+        assert sequences is not None
+
+        # Gradients of the whole batch. They are summed over the ranks at every micro-batch:
+        # keeping them unsharded until the last would cost 4 bytes a parameter on each rank.
+        loss = torch.zeros((), device=place.device)
+        for block in sequences.to(place.device, non_blocking=True).split(micro_batch):
+            share = modelling.nats_per_bit(model, bits.from_bytes(block)) / accumulation
+            share.backward()
+            loss += share.detach()
+
+        # The next step's data, while a GPU still computes this one.
+        evaluate_now = word.evaluate
+        if step < config.train.steps:
+            sequences, pending = look_ahead(step + 1)
+
+        # One update, unless a loss or gradient somewhere is not finite.
+        rate = optim.learning_rate(step, config.train)
+        parts = optim.gradients(model)
+        norm, bad = health.judge(step, loss, optim.square_sum(parts))
+        optim.clip(parts, norm, config.train.clip)
+        optim.set_learning_rate(optimizer, rate)
+        optimizer.found_inf = bad  # type: ignore[attr-defined]  # read by the fused AdamW
+        optimizer.step()
+        optimizer.zero_grad()
+
+        # What became of it. Waits for the GPU only when there is something to tell or keep.
+        at.step, at.tokens = step, at.tokens + config.train.batch * sequence_bits
+        window.steps += 1
+        last = step == config.train.steps
+        tell = step == 1 or due(step, config.train.log_every) or last
+        keep = due(step, config.checkpoint.every)
+        try:
+            outcomes = health.outcomes(newest=tell or keep or evaluate_now)
+        except NotFinite as failure:
+            window.losses = [failure.outcome.loss]
+            report(failure.outcome.step, failure.outcome.grad_norm, rate)
+            raise
+        window.losses += [outcome.loss for outcome in outcomes if outcome.taken]
+        log.step = step
+        if tell:
+            report(step, outcomes[-1].grad_norm, rate)
+        if step == started + 1:
+            parallel.expect_steps(place, config.parallel.step_timeout_s)
+        if evaluate_now:
+            score()
+        if keep and not last:
+            save()
+            log.phase("train")
+
+    # -- The end: everything that was learned is on the disk before anyone leaves ------------
+    if state == "stopped":
+        log.phase("stop", f"asked to stop after step {at.step}")
+    data.close()
+    save()
+    parallel.meet(place)
+    parallel.end()
+    return state
+
+
+def main() -> int:
+    log = telemetry.begin()
+    place = None
+    try:
+        config = configuration.load(log.run.config(log.attempt))
+        # Seconds of imports, now that this rank has said that it exists.
+        from trainer import parallel
+
+        place = parallel.start(config.parallel)
+        state = train(config, log, place)
+    except BaseException as error:
+        traceback.print_exc()
+        cause = str(error) if isinstance(error, configuration.ConfigError) else sentence(error)
+        log.ended("failed", cause)
+        if place is not None and isinstance(error, Failed):
+            # All ranks are here: the first to leave has the others ended, perhaps in mid-word.
+            with contextlib.suppress(RuntimeError):
+                parallel.meet(place)
+        # Not by way of torch's exit handlers: they wait for ranks that may never answer.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+    log.ended(state)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
