@@ -7,25 +7,20 @@ datasets, GPUs or the network: what only they can tell is judged in `bitwatch.pl
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
-import tomllib
-import types
-import typing
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import platformdirs
 
+from bitwatch.strict import ConfigError, apply_change, convert, read_toml, toml_value
+
 HERE = Path(__file__).resolve().parent
 BUNDLED_TEXT = "bundled:austen"  # the demo's data source, inside the trainer package
-
-
-class ConfigError(Exception):
-    """What is wrong with a configuration, as one sentence for the person at the keyboard."""
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True):
@@ -178,7 +173,7 @@ def find(argument: str | None) -> Path:
     raise ConfigError(f"{argument}: no such file; give a path, or one of the bundled: {names}")
 
 
-def load(path: Path, changes: typing.Sequence[str] = (), *, lenient: bool = False) -> Config:
+def load(path: Path, changes: Sequence[str] = (), *, lenient: bool = False) -> Config:
     """Reads `path`, applies `--set` changes ("a.b=value") and checks everything.
 
     `lenient` drops unknown keys, for a configuration that an older version recorded.
@@ -186,13 +181,13 @@ def load(path: Path, changes: typing.Sequence[str] = (), *, lenient: bool = Fals
     """
     table = read_toml(path)
     for change in changes:
-        _apply(table, change)
+        apply_change(table, change)
     return parse(table, str(path), lenient=lenient)
 
 
 def parse(table: dict[str, Any], where: str, *, lenient: bool = False) -> Config:
     """Typed and checked form of a decoded TOML table; `where` names it in errors."""
-    config = _convert(table, Config, where, lenient=lenient)
+    config = convert(table, Config, where, lenient=lenient)
     for problem in (*_impossible(config), *_unbuilt(config)):
         raise ConfigError(f"{where}: {problem}")
     return config
@@ -203,7 +198,7 @@ def load_user() -> User:
     path = user_file()
     if not path.exists():
         return User()
-    user = _convert(read_toml(path), User, str(path))
+    user = convert(read_toml(path), User, str(path))
     for key, value in (
         ("theme", user.theme),
         ("keys", user.keys),
@@ -218,28 +213,12 @@ def user_file() -> Path:
     return platformdirs.user_config_path("bitwatch") / "config.toml"
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Decoded TOML. Every way a file can fail to be one is a ConfigError."""
-    try:
-        return tomllib.loads(path.read_bytes().decode())
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder, not a TOML file") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not a text file; a TOML file is UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not valid TOML: {error}") from None
-
-
 def dump(config: Config) -> str:
     """The configuration as TOML that `load` reads back to an equal one."""
     lines: list[str] = []
     for section, keys in msgspec.to_builtins(config).items():
         lines.append(f"[{section}]")
-        lines += [f"{k} = {_toml_value(v)}" for k, v in keys.items() if v is not None]
+        lines += [f"{k} = {toml_value(v)}" for k, v in keys.items() if v is not None]
         lines.append("")
     return "\n".join(lines)
 
@@ -253,7 +232,7 @@ def bytes_per_sequence(model: Model) -> int:
 # Checks
 
 
-def _impossible(c: Config) -> typing.Iterator[str]:
+def _impossible(c: Config) -> Iterator[str]:
     """Sentences about values that no machine could run."""
     positive = {
         "model": ("d_model", "heads", "layers", "feedforward"),
@@ -309,7 +288,7 @@ def _impossible(c: Config) -> typing.Iterator[str]:
         yield "data.source: is empty; give a hub id, a folder or a glob"
 
 
-def _unbuilt(c: Config) -> typing.Iterator[str]:
+def _unbuilt(c: Config) -> Iterator[str]:
     """Values whose work does not exist in this version: refused, never ignored."""
     wishes = (
         ("model.parity", c.model.parity, False),
@@ -325,7 +304,7 @@ def _unbuilt(c: Config) -> typing.Iterator[str]:
     )
     for key, value, built in wishes:
         if value != built:
-            yield f"{key}: {_toml_value(value)} is not built yet; {_instead(built)}"
+            yield f"{key}: {toml_value(value)} is not built yet; {_instead(built)}"
     if c.data.sharding in ("reshard", "indexed"):
         yield f'data.sharding: "{c.data.sharding}" is not built yet; use "ask", "auto" or "as-is"'
     if c.train.schedule == "wsd":
@@ -333,131 +312,12 @@ def _unbuilt(c: Config) -> typing.Iterator[str]:
 
 
 def _instead(built: Any) -> str:
-    return "remove the key" if built is None else f"use {_toml_value(built)}"
+    return "remove the key" if built is None else f"use {toml_value(built)}"
 
 
 def _nearest_divisor(width: int, wanted: int) -> int:
     even = [h for h in range(1, width + 1) if width % h == 0 and (width // h) % 2 == 0]
     return min(even or [1], key=lambda h: abs(h - wanted))
-
-
-# ---------------------------------------------------------------------------------------
-# From tables to structs
-
-
-def _convert(table: dict[str, Any], kind: type, where: str, *, lenient: bool = False) -> Any:
-    _check_keys(table, kind, "", where, lenient)
-    try:
-        return msgspec.convert(table, kind)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {_sentence(str(error), kind, table)}") from None
-
-
-def _check_keys(table: Any, kind: type, path: str, where: str, lenient: bool) -> None:
-    """Unknown keys, with the nearest valid one anywhere in the file."""
-    if not isinstance(table, dict):
-        return
-    fields = {f.encode_name: f for f in msgspec.structs.fields(kind)}
-    for key in list(table):
-        full = f"{path}{key}"
-        if key not in fields:
-            if lenient:
-                del table[key]
-                continue
-            raise ConfigError(f"{where}: {full}: unknown key{_did_you_mean(full, kind, path)}")
-        inner = _struct_of(fields[key].type)
-        if inner is not None:
-            _check_keys(table[key], inner, f"{full}.", where, lenient)
-
-
-def _did_you_mean(full: str, kind: type, path: str) -> str:
-    here = [path + f.encode_name for f in msgspec.structs.fields(kind)]
-    everywhere = list(known_keys(Config)) + list(known_keys(User))
-    near = difflib.get_close_matches(full, here, 1, 0.6)
-    if not near:
-        last = full.rsplit(".", 1)[-1]
-        near = [k for k in everywhere if k.rsplit(".", 1)[-1] == last]
-        near = near or difflib.get_close_matches(full, everywhere, 1, 0.0)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
-def known_keys(kind: type, path: str = "") -> typing.Iterator[str]:
-    """Every dotted key of a struct, sections first."""
-    for field in msgspec.structs.fields(kind):
-        inner = _struct_of(field.type)
-        if inner is None:
-            yield path + field.encode_name
-        else:
-            yield from known_keys(inner, f"{path}{field.encode_name}.")
-
-
-def _struct_of(kind: Any) -> type | None:
-    return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
-
-
-def _sentence(message: str, kind: type, table: dict[str, Any]) -> str:
-    """msgspec's message ("Expected `int`, got `str` - at `$.train.steps`") as ours."""
-    text, _, place = message.partition(" - at `$")
-    key = place.rstrip("`").lstrip(".")
-    missing = re.match(r"Object missing required field `(.*)`", text)
-    if missing:
-        full = f"{key}.{missing[1]}" if key else missing[1]
-        what = "section" if _struct_of(_type_at(kind, full)) else "key"
-        return f"{full}: this {what} is missing and has no default"
-    wanted = _type_at(kind, key)
-    value = _value_at(table, key)
-    return f"{key}: must be {_describe(wanted)}, not {_toml_value(value)}"
-
-
-def _type_at(kind: Any, key: str) -> Any:
-    for part in key.split(".") if key else ():
-        if _struct_of(kind) is None:
-            return kind
-        kind = {f.encode_name: f.type for f in msgspec.structs.fields(kind)}[part]
-    return kind
-
-
-def _value_at(table: Any, key: str) -> Any:
-    for part in key.split("."):
-        table = table.get(part) if isinstance(table, dict) else None
-    return table
-
-
-def _describe(kind: Any) -> str:
-    if typing.get_origin(kind) is Literal:
-        return " or ".join(f'"{v}"' for v in typing.get_args(kind))
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return _describe(next(a for a in typing.get_args(kind) if a is not type(None)))
-    names = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
-    return names.get(kind, "a table")
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, str):
-        return msgspec.json.encode(value).decode()
-    return msgspec.json.encode(value).decode() if value is not None else "nothing"
-
-
-def _apply(table: dict[str, Any], change: str) -> None:
-    """Puts one `--set section.key=value` into the table."""
-    key, equals, text = change.partition("=")
-    parts = key.strip().split(".")
-    if not equals or not all(parts):
-        raise ConfigError(f"--set {change}: must look like train.steps=100")
-    for part in parts[:-1]:
-        inner = table.setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(f"--set {change}: {part} is a value, not a section")
-        table = inner
-    table[parts[-1]] = _value_of(text.strip())
-
-
-def _value_of(text: str) -> Any:
-    """A value as TOML writes it; anything else is taken as a plain string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def home(user: User | None = None) -> Path:

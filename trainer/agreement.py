@@ -8,6 +8,7 @@ computed, on a group of its own, and costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -45,3 +46,8 @@ def gather(mine: Any, group: dist.ProcessGroup) -> list[Any]:
     said: list[Any] = [None] * dist.get_world_size(group)
     dist.all_gather_object(said, mine, group=group)
     return said
+
+
+def by_rank(what: str, troubles: Sequence[str]) -> str:
+    """One sentence of those that the ranks have said; empty ones have nothing to say."""
+    return "; ".join(f"rank {rank}: {what}: {text}" for rank, text in enumerate(troubles) if text)

@@ -46,16 +46,16 @@ def read(stream: PackedRows, steps: int, place: Place) -> Validation:
         if not isinstance(block, Tensor):
             break
         blocks.append(block)
+    ended = next(iterator, None) is None
     del iterator  # the reader then closes its account
-    own = torch.tensor([len(blocks), -bool(trouble)], dtype=torch.int64)
-    dist.all_reduce(own, dist.ReduceOp.MIN, group=place.control)
-    count, failed = own.tolist()
-    if failed:
-        said = agreement.gather(trouble, place.control)
-        raise Failed("; ".join(f"rank {r}: data.validation: {t}" for r, t in enumerate(said) if t))
+    said = agreement.gather((len(blocks), ended, stream.bytes_read, trouble), place.control)
+    counts, all_ended, bytes_read, troubles = zip(*said, strict=True)
+    if any(troubles):
+        raise Failed(agreement.by_rank("data.validation", troubles))
+    count = min(counts)
     if not count:
         raise Failed("data.validation: holds less than one sequence for some rank; use more text")
-    return Validation(blocks[:count], None)
+    return Validation(blocks[:count], sum(bytes_read) if all(all_ended) else None)
 
 
 def evaluate(

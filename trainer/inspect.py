@@ -146,6 +146,8 @@ def _data(data: configuration.Data, probe: hub.Probe | None) -> DataFacts:
     train = source.training(data)
     validation = source.validation(data)
     if train.hub is not None:
+        import datasets  # noqa: F401 - takes 1 s, in which the hub can answer
+
         hub.prepare(probe)
         stream = source.open_stream(train)
         return _of_hub(stream, data, validation)

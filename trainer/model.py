@@ -39,7 +39,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         """x [sequences, bits, d_model]; cosine and sine [bits, 1, half a head]."""
         x = x + self.attention_out(self.attend(self.attention_norm(x), cosine, sine))
-        hidden = F.gelu(self.feedforward_in(self.feedforward_norm(x)), approximate="tanh")
+        hidden = F.gelu(self.feedforward_in(self.feedforward_norm(x)))
         return x + self.feedforward_out(hidden)
 
     def attend(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:

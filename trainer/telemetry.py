@@ -8,17 +8,19 @@ must never stop the training.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, own_starttime
 
 USAGE_ERROR = 2  # exit status
+BITS_A_BYTE = 8  # also in `bits`, which needs torch
 
 
 class Telemetry:
@@ -78,11 +80,22 @@ def process_start(role: str, rank: int, worker: int | None, attempt: int) -> eve
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """What turns seconds into speeds. peak_flops: of all ranks' devices together, None where
+    it is not known."""
+
+    tokens_a_step: int
+    flops_a_token: float
+    peak_flops: float | None
+
+
 @dataclasses.dataclass
 class Window:
     """What happened since the last step record, to be told as means.
 
-    `paused_s` is time that no step is to be charged with: an evaluation, a checkpoint.
+    losses: nats per bit over all ranks, of the steps that were taken. paused_s: time that no
+    step is to be charged with (an evaluation, a checkpoint).
     """
 
     began: float = dataclasses.field(default_factory=time.monotonic)
@@ -91,12 +104,21 @@ class Window:
     data_s: float = 0.0
     paused_s: float = 0.0
 
-    def loss(self) -> float | None:
-        """Mean nats per bit over all ranks and over the steps that counted."""
-        return sum(self.losses) / len(self.losses) if self.losses else None
-
-    def step_s(self) -> float:
-        return max(time.monotonic() - self.began - self.paused_s, 1e-9) / max(self.steps, 1)
+    def told(self, rates: Rates, **facts: Any) -> events.Step:
+        """The step record of this window; `facts` are the fields that are no means."""
+        steps = max(self.steps, 1)
+        step_s = max(time.monotonic() - self.began - self.paused_s, 1e-9) / steps
+        tokens_per_s = rates.tokens_a_step / step_s
+        loss = sum(self.losses) / len(self.losses) if self.losses else math.nan
+        return events.Step(
+            loss=loss,
+            bits_per_byte=loss * BITS_A_BYTE / math.log(2),
+            step_s=step_s,
+            data_s=self.data_s / steps,
+            tokens_per_s=tokens_per_s,
+            mfu=tokens_per_s * rates.flops_a_token / rates.peak_flops if rates.peak_flops else None,
+            **facts,
+        )
 
 
 def _redirect(log: Path) -> None:

@@ -48,7 +48,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     from trainer.data.account import Desk
     from trainer.data.feed import Feed
     from trainer.data.stream import PackedRows
-    from trainer.health import Health, NotFinite
+    from trainer.health import Health, NotFinite, Outcome
 
     rank, ranks = place.rank, place.ranks
     first = rank == 0  # speaks where one voice is enough
@@ -125,11 +125,15 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         )
     log.step = at.step
 
-    # -- Words with the other ranks, one step ahead ----------------------------------------
+    # -- What to tell, and to whom -----------------------------------------------------------
     health = Health(place, config.train.on_not_finite)
-    window = telemetry.Window()
     peak = parallel.peak_flops(place.gpu_name)
-    flops = modelling.flops_per_token(config.model, built, sequence_bits)
+    rates = telemetry.Rates(
+        tokens_a_step=config.train.batch * sequence_bits,
+        flops_a_token=modelling.flops_per_token(config.model, built, sequence_bits),
+        peak_flops=peak * ranks if peak else None,
+    )
+    window = telemetry.Window()
     stop_file = log.run.stop(log.attempt)
 
     def due(step: int, every: int) -> bool:
@@ -148,26 +152,18 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         )
         return sequences, agreement.say(word, place.control)
 
-    def report(outcome_step: int, grad_norm: float, rate: float) -> None:
+    def report(outcome: Outcome) -> None:
         """Writes the step record, of the means since the last one, and begins anew."""
         nonlocal window
-        step_s = window.step_s()
-        tokens_per_s = config.train.batch * sequence_bits / step_s
         allocated, reserved = parallel.memory_mib(place.device)
-        loss = window.loss()
         log.write(
-            events.Step(
+            window.told(
+                rates,
                 rank=rank,
-                step=outcome_step,
-                tokens=at.tokens,
-                loss=loss,
-                bits_per_byte=None if loss is None else bits.bits_per_byte(loss),
-                learning_rate=rate,
-                grad_norm=grad_norm,
-                step_s=step_s,
-                data_s=window.data_s / max(window.steps, 1),
-                tokens_per_s=tokens_per_s,
-                mfu=tokens_per_s * flops / (peak * ranks) if peak else None,
+                step=outcome.step,
+                tokens=at.tokens - (at.step - outcome.step) * rates.tokens_a_step,
+                learning_rate=optim.learning_rate(outcome.step, config.train),
+                grad_norm=outcome.grad_norm,
                 allocated_mib=allocated,
                 reserved_mib=reserved,
                 skipped=health.skipped,
@@ -206,7 +202,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         word = pending.heard()
         if word.data_error:
             said = agreement.gather(data.trouble, place.control)
-            raise Failed("; ".join(f"rank {r}: data: {t}" for r, t in enumerate(said) if t))
+            raise Failed(agreement.by_rank("data", said))
         if word.stop:
             state = "stopped"
             break
@@ -247,17 +243,16 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             sequences, pending = look_ahead(step + 1)
 
         # One update, unless a loss or gradient somewhere is not finite.
-        rate = optim.learning_rate(step, config.train)
         parts = optim.gradients(model)
         norm, bad = health.judge(step, loss, optim.square_sum(parts))
         optim.clip(parts, norm, config.train.clip)
-        optim.set_learning_rate(optimizer, rate)
+        optim.set_learning_rate(optimizer, optim.learning_rate(step, config.train))
         optimizer.found_inf = bad  # type: ignore[attr-defined]  # read by the fused AdamW
         optimizer.step()
         optimizer.zero_grad()
 
         # What became of it. Waits for the GPU only when there is something to tell or keep.
-        at.step, at.tokens = step, at.tokens + config.train.batch * sequence_bits
+        at.step, at.tokens = step, at.tokens + rates.tokens_a_step
         window.steps += 1
         last = step == config.train.steps
         tell = step == 1 or due(step, config.train.log_every) or last
@@ -265,13 +260,14 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         try:
             outcomes = health.outcomes(newest=tell or keep or evaluate_now)
         except NotFinite as failure:
-            window.losses = [failure.outcome.loss]
-            report(failure.outcome.step, failure.outcome.grad_norm, rate)
+            window.losses = []
+            report(failure.outcome)
+            log.step = failure.outcome.step - 1
             raise
         window.losses += [outcome.loss for outcome in outcomes if outcome.taken]
         log.step = step
         if tell:
-            report(step, outcomes[-1].grad_norm, rate)
+            report(outcomes[-1])
         if step == started + 1:
             parallel.expect_steps(place, config.parallel.step_timeout_s)
         if evaluate_now:

@@ -73,6 +73,13 @@ def _data(config: configuration.Config, facts: DataFacts) -> DataPlan:
         return plan
     shards = facts.shards if len(facts.shards) == facts.num_shards else None
     rows = [shard.rows for shard in shards] if shards else None
+    text_bytes = [shard.text_bytes for shard in shards] if shards else None
+    if config.data.shuffle:
+        # The buffer comes with a new order of the shards, which only the library knows: what
+        # each reader gets is known where they are all alike.
+        rows = _alike(rows)
+        if sharding.split_taken(facts.num_shards, ranks) == "shards":
+            text_bytes = _alike(text_bytes)
     dealt = sharding.assign(facts.num_shards, ranks, workers, rows)
     plan.num_shards = facts.num_shards
     plan.split = dealt.split
@@ -80,16 +87,15 @@ def _data(config: configuration.Config, facts: DataFacts) -> DataPlan:
     plan.readers_idle = dealt.idle
     plan.copies = dealt.copies
     plan.read_amplification = dealt.read_amplification
-    plan.assignment = dealt.readers
+    plan.assignment = [] if config.data.shuffle else dealt.readers
     plan.rows_per_rank = dealt.rows_per_rank
     amounts = plan.rows_per_rank
     if shards:
         plan.rows = sharding.total([shard.rows for shard in shards])
         plan.row_groups = sharding.total([shard.row_groups for shard in shards])
+    if text_bytes:
         sequences = sharding.sequences_per_rank(
-            dealt,
-            [shard.text_bytes for shard in shards],
-            configuration.bytes_per_sequence(config.model),
+            dealt, text_bytes, configuration.bytes_per_sequence(config.model)
         )
         if sequences is not None:
             plan.steps_per_epoch = sharding.steps(sequences, config.train.batch)
@@ -98,6 +104,10 @@ def _data(config: configuration.Config, facts: DataFacts) -> DataPlan:
         plan.imbalance_percent = round(sharding.imbalance_percent(amounts), 2)
         plan.estimated = True
     return plan
+
+
+def _alike(sizes: list[int | None] | None) -> list[int | None] | None:
+    return sizes if sizes and len(set(sizes)) == 1 else None
 
 
 def _corrections(data: DataPlan) -> list[Correction]:

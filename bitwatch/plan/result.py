@@ -43,7 +43,8 @@ class MemoryPlan(msgspec.Struct, kw_only=True):
 
 
 class DataPlan(msgspec.Struct, kw_only=True):
-    """How the text reaches the ranks. `assignment` says which shards each reader gets.
+    """How the text reaches the ranks in the first epoch; `datasets` deals the shards out in
+    another order in later ones. `assignment` says which shards each reader gets.
 
     `rows_per_rank` has one entry a rank. `steps_per_epoch` counts optimiser steps;
     `imbalance_percent` compares the ranks' packed sequences (their rows where the size of

@@ -67,7 +67,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     started = attempt.started or events.AttemptStarted(t=first.started or now, m=0.0)
     run_state, cause, note = _judge(state, number, now, liveness)
     run = state.journal.run
-    step = max((r.step.step for r in ranks.values() if r.step), default=_earlier_step(state))
+    step = max((_step_of(r) for r in ranks.values()), default=0) or _earlier_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
     over = run_state in END_STATES
     phase = first.phase
@@ -190,8 +190,15 @@ def median_step_s(rank: RankState) -> float | None:
 
 def _earlier_step(state: RunState) -> int:
     """The step that the newest attempt with any steps reached."""
-    steps = [(n, rank.step.step) for (n, _), rank in state.ranks.items() if rank.step]
+    steps = [(n, _step_of(rank)) for (n, _), rank in state.ranks.items() if rank.step]
     return max(steps)[1] if steps else 0
+
+
+def _step_of(rank: RankState) -> int:
+    """The newest step that a rank has told of: between two step records it may have saved
+    or ended."""
+    saved = rank.checkpoints[-1].step if rank.checkpoints else 0
+    return max(rank.step.step if rank.step else 0, saved, rank.ended.step if rank.ended else 0)
 
 
 def _all(state: RunState, field: str) -> list[Any]:

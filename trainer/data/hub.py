@@ -7,11 +7,14 @@ when it is not they are told to use only what their cache holds.
 
 from __future__ import annotations
 
+import http.client
 import os
-import socket
+import ssl
 import sys
 import threading
-import urllib.parse
+import time
+import urllib.error
+import urllib.request
 from typing import TYPE_CHECKING
 
 from trainer.data.source import Source, SourceError
@@ -22,31 +25,35 @@ if TYPE_CHECKING:
 ANSWER_S = 2.0  # longest that anybody waits to learn whether the hub is there
 OFFLINE_SWITCHES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 
+_silent = False  # it was asked and did not answer: `prepare` threw the switch, not the user
+
 
 class Probe:
-    """Asks, beside other work, whether a connection to the hub can be made."""
+    """Asks the hub for any answer at all, beside other work."""
 
     def __init__(self) -> None:
         self._answer: bool | None = None
+        self._until_m = time.monotonic() + ANSWER_S
         self._thread = threading.Thread(target=self._ask, daemon=True)
         self._thread.start()
 
     def _ask(self) -> None:
-        address = urllib.parse.urlsplit(endpoint())
-        port = address.port or (80 if address.scheme == "http" else 443)
-        proxy = urllib.parse.urlsplit(_proxy(address) or "")
-        host, port = (
-            (proxy.hostname, proxy.port or 80) if proxy.hostname else (address.hostname, port)
-        )
+        # urllib goes through the proxies that the environment names.
+        request = urllib.request.Request(endpoint(), method="HEAD")
         try:
-            socket.create_connection((host or "", port), timeout=ANSWER_S).close()
+            urllib.request.urlopen(request, timeout=ANSWER_S).close()
             self._answer = True
-        except OSError:
+        except urllib.error.HTTPError:
+            self._answer = True  # it answers, if only to say no
+        except urllib.error.URLError as error:
+            # A certificate that only the hub's libraries are told to trust is an answer too.
+            self._answer = isinstance(error.reason, ssl.SSLError)
+        except (OSError, ValueError, http.client.HTTPException):
             self._answer = False
 
     def reachable(self) -> bool:
-        """Waits for the answer, ANSWER_S at most."""
-        self._thread.join(ANSWER_S)
+        """Waits for the answer until ANSWER_S after the question."""
+        self._thread.join(max(0.0, self._until_m - time.monotonic()))
         return self._answer is True
 
 
@@ -65,9 +72,10 @@ def offline() -> bool:
 def prepare(probe: Probe | None = None) -> None:
     """Call before `source.open_stream` of a hub source. Sets HF_HUB_OFFLINE, for this process
     and its children, when the hub does not answer."""
+    global _silent
     if not offline() and not (probe or Probe()).reachable():
         os.environ["HF_HUB_OFFLINE"] = "1"
-        os.environ["BITWATCH_HUB_SILENT"] = "1"  # who set it: for the sentence in `load`
+        _silent = True
         for name in ("huggingface_hub.constants", "datasets.config"):
             module = sys.modules.get(name)  # imported earlier: it has read the variable
             if module is not None:
@@ -112,18 +120,10 @@ def load(source: Source) -> IterableDataset:
 
 
 def _unreachable(hub_id: str) -> SourceError:
-    asked = os.environ.get("BITWATCH_HUB_SILENT") or not offline()
+    asked = _silent or not offline()
     why = f"{endpoint()} does not answer" if asked else "HF_HUB_OFFLINE is set"
     return SourceError(
         f"data.source: {hub_id} is not a path here, {why}, and it is not in the cache",
         "Connect this machine, or give a folder of parquet, jsonl or txt files",
         "unreachable",
     )
-
-
-def _proxy(address: urllib.parse.SplitResult) -> str | None:
-    import urllib.request
-
-    if address.hostname and urllib.request.proxy_bypass(address.hostname):
-        return None
-    return urllib.request.getproxies().get(address.scheme)

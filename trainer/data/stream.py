@@ -46,6 +46,7 @@ class PackedRows(IterableDataset[Tensor | str]):
         self.block = block
         self.desk = desk
         self.epoch = epoch
+        self.bytes_read = 0  # of text, when this process itself is the reader
         self.rows.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Tensor | str]:
@@ -78,6 +79,7 @@ class PackedRows(IterableDataset[Tensor | str]):
             carry += text
             account.record.rows += 1
             account.record.bytes += len(text)
+            self.bytes_read += len(text)
             while len(carry) >= wanted:
                 yield self._block(carry, account)
             account.say_seldom()

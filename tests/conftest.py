@@ -1,0 +1,120 @@
+"""What several tests share: runs in a folder of their own, and waiting for conditions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 120.0  # against hangs only; nothing here measures time
+
+TINY = """\
+[run]
+name = "tiny"
+[model]
+d_model = 32
+heads = 1
+layers = 1
+feedforward = 64
+context = 128
+[data]
+source = "bundled:austen"
+validation = "validation"
+workers = 2
+[parallel]
+ranks = 2
+precision = "fp32"
+device = "cpu"
+[train]
+steps = 60
+batch = 8
+micro_batch = 4
+learning_rate = 1e-3
+log_every = 10
+eval_steps = 5
+"""
+
+
+def until(condition: Callable[[], Any], what: str, limit_s: float = PATIENCE_S) -> Any:
+    """The first true value of `condition`; fails after `limit_s`."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"waited {limit_s:.0f} s in vain for: {what}")
+
+
+class Shell:
+    """bitwatch as a person types it, with runs in a folder of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "runs"
+        self.environment = {
+            **os.environ,
+            "BITWATCH_HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        self.command = [str(Path(sys.executable).parent / "bitwatch")]
+        self.config = folder / "tiny.toml"
+        self.config.write_text(TINY)
+
+    def start(self, *arguments: str, **keywords: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self.command, *arguments],
+            env=self.environment,
+            cwd=keywords.pop("cwd", self.folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **keywords,
+        )
+
+    def run(self, *arguments: str, code: int | None = 0, **keywords: Any) -> tuple[str, str]:
+        """stdout and stderr; checks the exit code unless it is None."""
+        process = self.start(*arguments, **keywords)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        assert code is None or process.returncode == code, (process.returncode, out, err)
+        return out, err
+
+    def ls(self) -> list[dict[str, Any]]:
+        return json.loads(self.run("ls", "--json")[0])
+
+    def one(self) -> dict[str, Any]:
+        (row,) = self.ls()
+        return row
+
+    def launch(self, *changes: str) -> str:
+        """Starts a detached run and returns its id."""
+        words = [word for change in changes for word in ("--set", change)]
+        return self.run("run", str(self.config), "--detach", *words)[0].strip()
+
+    def reach(self, step: int) -> dict[str, Any]:
+        return until(lambda: self._at(step), f"step {step}")
+
+    def _at(self, step: int) -> dict[str, Any] | None:
+        row = self.one()
+        assert row["state"] not in ("failed", "lost"), row
+        return row if row["step"] >= step else None
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """One folder of runs for a module; what still lives at the end is stopped by its id."""
+    made = Shell(tmp_path_factory.mktemp("shell"))
+    yield made
+    for row in made.ls():
+        if row["state"] not in ("done", "failed", "stopped", "lost"):
+            made.run("stop", row["run"], "--now", code=None)
