@@ -86,8 +86,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     train_text, validation_text = source.training(config.data), source.validation(config.data)
     if "hub" in (train_text.kind, validation_text.kind if validation_text else ""):
         hub.prepare()
-    rows = source.open_stream(train_text)
-    sharing.check_column(rows, config.data.text_column)
+    rows = sharing.open_rows(train_text, config.data.text_column)
 
     def packed(
         rows: IterableDataset, loader: str, shuffle: int, block: int, epoch: int
@@ -103,7 +102,8 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
 
     validation = None
     if validation_text:
-        scored = packed(source.open_stream(validation_text), "validation", 0, micro_batch, 0)
+        held_out = sharing.open_rows(validation_text, config.data.text_column)
+        scored = packed(held_out, "validation", 0, micro_batch, 0)
         validation = evaluate.read(scored, config.train.eval_steps, place)
 
     # -- Where an earlier attempt left off -------------------------------------------------

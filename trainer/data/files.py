@@ -16,6 +16,7 @@ from trainer.data.source import Source, SourceError
 LOOKING_S = 3.0  # beyond it, sizes of the files not looked at stay unknown
 HEAD_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 64 << 20
+TEXT_TYPES = ("string", "large_string", "string_view")  # as arrow calls them
 LENGTH_BYTES = 4  # parquet stores each string's length before it (encoding PLAIN)
 
 
@@ -63,7 +64,8 @@ def _parquet(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
         ) from None
     _check_column(path, text_column, list(schema.names))
     kind = schema.field(text_column).type
-    if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+    is_dictionary = pyarrow.types.is_dictionary(kind)
+    if str(kind.value_type if is_dictionary else kind) not in TEXT_TYPES:
         raise SourceError(
             f"data.text_column: column {text_column!r} of {path} holds {kind}, not text",
             f"Name a column of text; it has {_list(schema.names)}",
@@ -81,7 +83,8 @@ def _parquet(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
 
 
 def _text_bytes(footer: Any, column: str) -> int:
-    """Size of a column's text, from the sizes that the footer gives before compression."""
+    """Size of a column's text, from the sizes that the footer gives before compression. Too
+    small where many rows of a group are the same: the file holds those once."""
     size = 0
     for i in range(footer.num_row_groups):
         group = footer.row_group(i)

@@ -1,4 +1,5 @@
-"""Who reads which rows: among the ranks, and among a rank's dataloader workers.
+"""From a source to the rows that each reader reads: among the ranks, and among a rank's
+dataloader workers.
 
 Everything that depends on how Hugging Face datasets is organised inside is in this file.
 """
@@ -8,11 +9,28 @@ from __future__ import annotations
 import datasets
 from datasets.distributed import split_dataset_by_node
 
-from trainer.failures import Failed
+from trainer.data import source
+from trainer.failures import Failed, sentence
 
 # Here as well, for a worker under spawn: it unpickles a stream that it never opened. A pass
 # over shuffled parquet would sleep 5 s at its end (datasets 5.2).
 datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0
+
+
+def open_rows(text: source.Source, column: str) -> datasets.IterableDataset:
+    """All rows of a source, unsplit. Raises Failed when it cannot be opened, or is known to
+    have no such column; some formats only tell while they are read, and the reader then does.
+    """
+    try:
+        rows = source.open_stream(text)
+    except Failed:
+        raise
+    except Exception as error:  # any of datasets, fsspec, pyarrow
+        raise Failed(f"{text.key}: cannot be opened: {sentence(error)}") from error
+    known = rows.column_names
+    if known is not None and column not in known:
+        raise Failed(f"data.text_column: no column {column!r}; there are {', '.join(known)}")
+    return rows
 
 
 def share(
@@ -27,14 +45,6 @@ def share(
     if shuffle:
         rows = rows.shuffle(seed=seed, buffer_size=shuffle)
     return split_dataset_by_node(rows, rank=rank, world_size=ranks)
-
-
-def check_column(rows: datasets.IterableDataset, column: str) -> None:
-    """Raises Failed when the rows are known to have no such column. Some formats only tell
-    while they are read; the reader then does."""
-    known = rows.column_names
-    if known is not None and column not in known:
-        raise Failed(f"data.text_column: no column {column!r}; there are {', '.join(known)}")
 
 
 def shards_of_reader(rows: datasets.IterableDataset, worker: int, workers: int) -> list[int | str]:

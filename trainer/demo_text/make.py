@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib
 import random
 import re
 import sys
@@ -112,8 +113,8 @@ def write(rows: list[tuple[str, str]], name: str, row_groups: int) -> None:
 
 
 def _rds(raw: bytes) -> Any:
-    import rdata
-
+    # By name, so that nobody needs it to check this file's types.
+    rdata: Any = importlib.import_module("rdata")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "Unknown file type: assumed RDS", which it is
         return rdata.conversion.convert(rdata.parser.parse_data(raw))

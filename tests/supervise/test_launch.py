@@ -1,0 +1,52 @@
+"""What the agent and everything below it inherit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bitwatch import config as configuration
+from bitwatch.record import rundir
+from bitwatch.supervise import launch
+
+DEMO = configuration.load(configuration.bundled("configs/demo.toml"))
+
+
+def test_the_tags_of_an_outer_run_are_not_passed_on() -> None:
+    outer = {
+        "BITWATCH_RUN": "outer",
+        "BITWATCH_AGENT": "7",
+        "RANK": "3",
+        "MASTER_PORT": "1",
+        "PATH": "/bin",
+    }
+    assert launch.clean_environment(outer) == {"PATH": "/bin", "PYTHONSAFEPATH": "1"}
+
+
+@pytest.mark.parametrize(("given", "kept"), [("/a::/b", "/a:/b"), ("", None), (":", None)])
+def test_an_empty_entry_would_mean_the_current_directory(given: str, kept: str | None) -> None:
+    assert launch.clean_environment({"PYTHONPATH": given}).get("PYTHONPATH") == kept
+
+
+def test_the_agent_is_tagged_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    run = rundir.create(tmp_path, "demo")
+    environment = launch.agent_environment(run, 3, DEMO, on_cpu=True)
+    assert environment["BITWATCH_RUN"] == run.id
+    assert environment["BITWATCH_ATTEMPT"] == "3"
+    assert environment["BITWATCH_DIR"] == str(run.path)
+    assert environment["SPT_NOENV"] == "1"
+    assert environment["GLOO_SOCKET_IFNAME"] == "lo"
+    assert int(environment["OMP_NUM_THREADS"]) >= 1
+    assert int(environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"]) >= 40
+    assert "GLOO_SOCKET_IFNAME" not in launch.agent_environment(run, 3, DEMO, on_cpu=False)
+
+
+def test_the_trainer_is_the_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trainer.py").write_text("raise SystemExit('the wrong trainer')")
+    monkeypatch.chdir(tmp_path)
+    script = launch.trainer_script()
+    assert script.name == "train.py"
+    assert script.exists()
+    assert tmp_path not in script.parents

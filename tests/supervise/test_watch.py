@@ -1,0 +1,65 @@
+"""Alerts: raised once, with what to do, and cleared when their cause is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bitwatch.record import events
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.view import View
+from bitwatch.supervise.watch import Watch, alerts
+
+PLAN: dict[str, Any] = {
+    "problems": [{"id": "workers-exceed-shards", "severity": "warning", "text": "t", "next": "n"}],
+    "corrections": [{"id": "fewer-workers", "recommended": True, "workers_per_rank": 1}],
+}
+
+
+def readers(*states: events.ReaderState) -> list[events.Reader]:
+    return [
+        events.Reader(rank=i // 2, worker=i % 2, pid=100 + i, state=state)
+        for i, state in enumerate(states)
+    ]
+
+
+def test_idle_readers_are_seen_from_their_own_accounts() -> None:
+    view = View(ranks=2, workers=2, readers=readers("reading", "idle", "reading", "idle"))
+    (alert,) = alerts(view)
+    assert alert.id == "idle-reader"
+    assert "2 of 4 readers" in alert.text
+    assert "rank 0 worker 1, rank 1 worker 1" in alert.text
+    assert "pid 101" in alert.evidence[0]
+    assert alert.next
+    view.plan = PLAN
+    found = {alert.id: alert for alert in alerts(view)}
+    assert set(found) == {"workers-exceed-shards", "idle-reader"}
+    assert "data.workers=1" in found["idle-reader"].next
+
+
+def test_a_validation_reader_is_no_idle_reader() -> None:
+    view = View(ranks=1, workers=1, readers=[events.Reader(loader="validation", state="idle")])
+    assert alerts(view) == []
+
+
+def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    two = View(attempt=1, ranks=2, workers=2, readers=readers("reading", "idle"))
+    three = View(attempt=1, ranks=2, workers=2, readers=readers("idle", "idle"))
+    for view in (two, two, two, three, three, View(attempt=1), View(attempt=1)):
+        watch.look(view)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(r.id, r.cleared) for r in records] == [
+        ("idle-reader", False),
+        ("idle-reader", False),
+        ("idle-reader", True),
+    ]
+    assert all(record.attempt == 1 for record in records)
+
+
+def test_a_lost_gpu_and_a_stall_are_said() -> None:
+    gpus = events.Gpus(gpus=[events.Gpu(index=0), events.Gpu(index=3, error="GPU is lost")])
+    view = View(state="stalled", step=7, phase="train", gpus=gpus)
+    found = {alert.id: alert for alert in alerts(view)}
+    assert "step 7" in found["stalled"].text
+    assert "GPU 3" in found["gpu-lost-3"].text
