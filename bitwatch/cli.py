@@ -86,22 +86,23 @@ def run(
     face.say("looking at the model and the data")
     facts, plan = _plan(settings, launching=True)
     _refuse(plan)
-    _say_as_is(settings, plan)
     where = old or begin.create(home, settings, facts, sys.argv)
     try:
         attempt = begin.new_attempt(where, settings, plan, begin.device_of(settings, facts))
         by = f"bitwatch run (pid {os.getpid()})"
         cause = "resumed" if old else "first launch"
+        signals = None if detach else face.Signals()
         begin.start_supervisor(where, attempt, "launch", by, cause)
     except rundir.RunDirError:
         if not old:
             rundir.remove(where)
         raise
-    if detach:
+    _say_as_is(settings, plan)
+    if signals is None:
         click.echo(where.id)
         face.say(f"under way; `bitwatch logs {where.id} -f` follows it")
         return 0
-    code = face.follow(where, attempt)
+    code = face.follow(where, attempt, signals)
     begin.close_if_dead(where, "bitwatch run")
     return code
 

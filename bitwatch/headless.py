@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import time
@@ -226,21 +227,21 @@ def _small(value: float | None) -> str:
 # In the foreground
 
 
-def follow(run: RunDir, attempt: int) -> int:
+def follow(run: RunDir, attempt: int, signals: Signals) -> int:
     """Prints the attempt until it ends, passing signals on as stops; the exit code."""
-    signals = _Signals(run, attempt)
     lines, follower = Lines(run.path), Follower(run)
     try:
         while True:
-            signals.act()
+            signals.act(run, attempt)
             if signals.hung_up:
                 return 0
             news = follower.poll()
             seen = view(follower.state, time.time(), follower.liveness())
-            for line in lines.new(seen):
-                print(line, flush=True)
-            if seen.state in END_STATES and seen.attempt == attempt and not run.lock_is_held():
-                break
+            if seen.attempt == attempt:  # a resumed run shows its last one until this begins
+                for line in lines.new(seen):
+                    print(line, flush=True)
+                if seen.state in END_STATES and not run.lock_is_held():
+                    break
             if not news:
                 signals.wait(POLL_S)
         for line in summary(seen, run):
@@ -265,11 +266,10 @@ def say(text: str) -> None:
         print(f"bitwatch: {text}", file=sys.stderr, flush=True)
 
 
-class _Signals:
-    """Counts signals in handlers; acts on them in the loop."""
+class Signals:
+    """Takes signals from its creation on; `act` turns them into stops of a run."""
 
-    def __init__(self, run: RunDir, attempt: int) -> None:
-        self._run, self._attempt = run, attempt
+    def __init__(self) -> None:
         self._pending: list[int] = []
         self._asked = 0
         self.hung_up = False
@@ -281,12 +281,10 @@ class _Signals:
 
     def wait(self, limit_s: float) -> None:
         """Until a signal comes or the limit has passed."""
-        import select
-
         if select.select([self._reading], [], [], limit_s)[0]:
             os.read(self._reading, 512)
 
-    def act(self) -> None:
+    def act(self, run: RunDir, attempt: int) -> None:
         while self._pending:
             which = signal.Signals(self._pending.pop(0))
             if which == signal.SIGHUP:
@@ -296,7 +294,7 @@ class _Signals:
             now = self._asked > 1
             self.asked_now = self.asked_now or (now and which == signal.SIGINT)
             try:
-                stopping.ask(self._run, self._attempt, f"{which.name} to bitwatch run", now=now)
+                stopping.ask(run, attempt, f"{which.name} to bitwatch run", now=now)
             except OSError as error:
-                say(f"{self._run.stop(self._attempt)}: {error.strerror}; cannot ask for a stop")
+                say(f"{run.stop(attempt)}: {error.strerror}; cannot ask for a stop")
             say("stopping at once" if now else "stopping with a checkpoint; again stops at once")

@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.supervise import begin
 from bitwatch.text import literal
 
-POLL_S = 0.2
+POLL_S = 0.5
 BLOCK_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 20  # a longer line is shown in pieces
 
@@ -57,7 +58,7 @@ def show(run: RunDir, rank: int | None, follow: bool) -> int:
         raise RunDirError(f"{folder}: there is no log of rank {rank}")
     try:
         while True:
-            live = follow and run.lock_is_held()
+            live = follow and begin.still_lives(run)
             for path in sorted(folder.glob("*.log")):
                 if rank is None or path.name == f"rank{rank}.log":
                     files.setdefault(path, LogFile(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -11,9 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from bitwatch import listing
+from bitwatch.sense import processes
+
 PATIENCE_S = 120.0  # against hangs only; nothing here measures time
+
+PR_SET_SECUREBITS, SECBIT_NOROOT, SECBIT_NOROOT_LOCKED = 28, 1, 2  # prctl.h, securebits.h
 
 TINY = """\
 [run]
@@ -51,6 +58,19 @@ def until(condition: Callable[[], Any], what: str, limit_s: float = PATIENCE_S) 
             return value
         time.sleep(0.05)
     raise AssertionError(f"waited {limit_s:.0f} s in vain for: {what}")
+
+
+def alive(key: tuple[int, int]) -> bool:
+    """Whether exactly this process (pid, starttime) is there and not a zombie."""
+    stat = processes.read_stat(key[0])
+    return stat is not None and stat.starttime == key[1] and stat.state not in "ZX"
+
+
+def without_roots_rights() -> None:
+    """For preexec_fn: from the exec on, root too needs the permissions that anybody else does.
+    Without it a test of permissions would pass whatever the code does."""
+    bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED
+    ctypes.CDLL(None).prctl(PR_SET_SECUREBITS, bits, 0, 0, 0)
 
 
 class Shell:
@@ -93,8 +113,9 @@ class Shell:
         return json.loads(self.run("ls", "--json")[0])
 
     def one(self) -> dict[str, Any]:
-        (row,) = self.ls()
-        return row
+        """The only run, as `ls` lists it, without the cost of a process a look."""
+        (row,) = listing.rows(self.home)
+        return msgspec.to_builtins(row)
 
     def launch(self, *changes: str) -> str:
         """Starts a detached run and returns its id."""
@@ -105,6 +126,8 @@ class Shell:
         return until(lambda: self._at(step), f"step {step}")
 
     def _at(self, step: int) -> dict[str, Any] | None:
+        if not self.home.exists() or not listing.rows(self.home):
+            return None
         row = self.one()
         assert row["state"] not in ("failed", "lost"), row
         return row if row["step"] >= step else None

@@ -148,7 +148,7 @@ def _everyone(place: Place, path: Path, act: Callable[[], Any]) -> list[Any]:
     result, cause = None, ""
     try:
         result = act()
-    except Exception as error:
+    except (Exception, CheckpointException) as error:  # torch's own is no Exception
         cause = _cause(error)
     said = agreement.gather((result, cause), place.storage)
     for rank, (_, cause) in enumerate(said):
@@ -157,7 +157,7 @@ def _everyone(place: Place, path: Path, act: Callable[[], Any]) -> list[Any]:
     return [result for result, _ in said]
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: BaseException) -> str:
     if isinstance(error, CheckpointException) and error.failures:
         inner = next(iter(error.failures.values()))[0]
         return sentence(inner)

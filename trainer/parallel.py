@@ -84,8 +84,8 @@ def expect_steps(place: Place, timeout_s: float) -> None:
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=timeout_s), group)
 
 
-def meet(place: Place, timeout_s: float = 10.0) -> None:
-    """Waits for all ranks, but not for long: one may be dead."""
+def meet(place: Place, timeout_s: float) -> None:
+    """Waits for all ranks. Raises RuntimeError when one does not come."""
     dist.monitored_barrier(place.control, timeout=timedelta(seconds=timeout_s))
 
 
@@ -146,6 +146,8 @@ def held_parameters(model: nn.Module, place: Place) -> list[int]:
 def peak_flops(gpu_name: str | None) -> float | None:
     """Dense bf16 peak of one device, or None where it is not known for certain."""
     words = (gpu_name or "").replace("-", " ").split()
+    if "MIG" in words or ({"H100", "H200"} & set(words) and {"PCIe", "NVL"} & set(words)):
+        return None  # a slice of a chip, and cards that run their chip slower
     return next((peak for word, peak in PEAK_FLOPS.items() if word in words), None)
 
 

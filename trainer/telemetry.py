@@ -31,7 +31,7 @@ class Telemetry:
         self.attempt = attempt
         self.rank = rank
         self.step = 0  # the last whole one, for the rank's last word
-        self._journal = JournalWriter(run.rank(attempt, rank))
+        self._journal = JournalWriter(run.rank(attempt, rank), run.reserve)
 
     def write(self, record: events.Record) -> None:
         self._journal.write(record)
@@ -40,7 +40,8 @@ class Telemetry:
         self.write(events.Phase(rank=self.rank, name=name, text=text))
 
     def ended(self, state: events.EndState, cause: str = "") -> None:
-        self.write(events.RankEnded(rank=self.rank, state=state, cause=cause, step=self.step))
+        word = events.RankEnded(rank=self.rank, state=state, cause=cause, step=self.step)
+        self._journal.write(word, last_word=True)
         self._journal.close()
 
 

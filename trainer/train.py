@@ -29,9 +29,10 @@ from trainer import telemetry
 from trainer.failures import Failed, sentence
 
 if TYPE_CHECKING:
-    from datasets import IterableDataset
-
     from trainer.parallel import Place
+
+
+LAST_WORDS_S = 10.0  # that a failing rank waits for the others to write theirs
 
 
 def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) -> events.EndState:
@@ -44,10 +45,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
 
     from trainer import agreement, bits, checkpoint, evaluate, optim, parallel
     from trainer import model as modelling
-    from trainer.data import hub, sharing, source
-    from trainer.data.account import Desk
-    from trainer.data.feed import Feed
-    from trainer.data.stream import PackedRows
+    from trainer.data.text import Text
     from trainer.health import Health, NotFinite, Outcome
 
     rank, ranks = place.rank, place.ranks
@@ -77,40 +75,20 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         )
     optimizer = optim.build(model, config.train)
 
-    # -- Data ----------------------------------------------------------------------------
+    # -- Text: to train on, and held out -----------------------------------------------------
     sequence_bytes = configuration.bytes_per_sequence(config.model)
     sequence_bits = sequence_bytes * bits.BITS
     micro_batch = config.train.micro_batch
     accumulation = config.train.batch // (ranks * micro_batch)
-
-    train_text, validation_text = source.training(config.data), source.validation(config.data)
-    if "hub" in (train_text.kind, validation_text.kind if validation_text else ""):
-        hub.prepare()
-    rows = sharing.open_rows(train_text, config.data.text_column)
-
-    def packed(
-        rows: IterableDataset, loader: str, shuffle: int, block: int, epoch: int
-    ) -> PackedRows:
-        share = sharing.share(rows, rank, ranks, shuffle, config.run.seed)
-        desk = Desk(log.run.path, log.attempt, rank, loader)
-        return PackedRows(share, config.data.text_column, sequence_bytes, block, desk, epoch)
-
-    def feed(epoch: int) -> Feed:
-        sequences = micro_batch * accumulation
-        stream = packed(rows, "train", config.data.shuffle, sequences, epoch)
-        return Feed(stream, config.data, sequences, pin_memory=place.device.type == "cuda")
-
-    validation = None
-    if validation_text:
-        held_out = sharing.open_rows(validation_text, config.data.text_column)
-        scored = packed(held_out, "validation", 0, micro_batch, 0)
-        validation = evaluate.read(scored, config.train.eval_steps, place)
+    text = Text(config, place, log, micro_batch * accumulation)
+    held_out = text.held_out()
+    validation = evaluate.read(held_out, config.train.eval_steps, place) if held_out else None
 
     # -- Where an earlier attempt left off -------------------------------------------------
     checkpoints = log.run.checkpoints(config.checkpoint.folder)
     found, passed_over = checkpoint.load(checkpoints, place, model, optimizer)
-    for text in passed_over:
-        log.phase("start", text)
+    for why in passed_over:
+        log.phase("start", why)
     at = found or checkpoint.Counters()
     if found:
         at.epoch += 1
@@ -171,6 +149,20 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         )
         window = telemetry.Window()
 
+    def settle(newest: bool) -> list[Outcome]:
+        """What became of the steps; the newest may still be computed, and is waited for only
+        if asked."""
+        try:
+            outcomes = health.outcomes(newest)
+        except NotFinite as failure:
+            window.losses = []
+            report(failure.outcome)
+            log.step = failure.outcome.step - 1
+            raise
+        window.losses += [outcome.loss for outcome in outcomes if outcome.taken]
+        log.step = at.step
+        return outcomes
+
     def score() -> None:
         if validation is None:
             return
@@ -191,10 +183,11 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     # -- The loop --------------------------------------------------------------------------
     state: events.EndState = "done"
     started = epoch_began = at.step
-    data = feed(at.epoch)
+    data = text.feed(at.epoch)
     log.phase("train")
     if at.step < config.train.steps:
         sequences, pending = look_ahead(at.step + 1)
+
     while at.step < config.train.steps:
         step = at.step + 1
 
@@ -224,7 +217,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             )
             data.close()
             at.epoch, epoch_began = at.epoch + 1, at.step
-            data = feed(at.epoch)
+            data = text.feed(at.epoch)
             sequences, pending = look_ahead(step)
             continue
         assert sequences is not None
@@ -257,15 +250,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         last = step == config.train.steps
         tell = step == 1 or due(step, config.train.log_every) or last
         keep = due(step, config.checkpoint.every)
-        try:
-            outcomes = health.outcomes(newest=tell or keep or evaluate_now)
-        except NotFinite as failure:
-            window.losses = []
-            report(failure.outcome)
-            log.step = failure.outcome.step - 1
-            raise
-        window.losses += [outcome.loss for outcome in outcomes if outcome.taken]
-        log.step = step
+        outcomes = settle(newest=tell or keep or evaluate_now)
         if tell:
             report(outcomes[-1])
         if step == started + 1:
@@ -277,11 +262,12 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             log.phase("train")
 
     # -- The end: everything that was learned is on the disk before anyone leaves ------------
+    settle(newest=True)
     if state == "stopped":
         log.phase("stop", f"asked to stop after step {at.step}")
     data.close()
     save()
-    parallel.meet(place)
+    parallel.meet(place, config.parallel.start_timeout_s)
     parallel.end()
     return state
 
@@ -303,7 +289,7 @@ def main() -> int:
         if place is not None and isinstance(error, Failed):
             # All ranks are here: the first to leave has the others ended, perhaps in mid-word.
             with contextlib.suppress(RuntimeError):
-                parallel.meet(place)
+                parallel.meet(place, LAST_WORDS_S)
         # Not by way of torch's exit handlers: they wait for ranks that may never answer.
         sys.stdout.flush()
         sys.stderr.flush()

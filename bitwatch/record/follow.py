@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import msgspec
@@ -16,16 +17,20 @@ from bitwatch.record.journal import JournalReader
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 
+YOUNG_S = 30.0
 GLANCE_BYTES = 64 << 10
+READER_FILE = re.compile(r"(\d+-[a-z]+-\d+)-(\d+)\.jsonl")
 RANK_FILE = re.compile(r"rank(\d+)\.jsonl")
 
 
 class Liveness(msgspec.Struct, frozen=True):
     """Facts of this moment. `elsewhere` is empty when the run's processes could be here,
     else says why not; then nothing else is known. `ranks` are those of the newest attempt
-    whose recorded process lives."""
+    whose recorded process lives. `young`: made so recently that its supervisor may only be
+    about to begin."""
 
     elsewhere: str = ""
+    young: bool = False
     supervisor: bool = False
     agent: bool = False
     ranks: frozenset[int] = frozenset()
@@ -56,19 +61,20 @@ class Follower:
             if reader is None or reader.path != path:
                 ends = GLANCE_BYTES if self._glance and source.kind == "rank" else None
                 reader = self._readers[source] = JournalReader(path, ends)
-            records = reader.read()
-            if records:
-                news = True
+            for records in reader.batches():
+                news = news or bool(records)
                 fold(self.state, source, records)
         return news
 
     def liveness(self) -> Liveness:
+        young = False
         try:
-            elsewhere = rundir.is_here(self.run.identity())
+            identity = self.run.identity()
+            young = time.time() - identity.created < YOUNG_S
+            if elsewhere := rundir.is_here(identity):
+                return Liveness(elsewhere=elsewhere)
         except rundir.RunDirError:
-            elsewhere = ""
-        if elsewhere:
-            return Liveness(elsewhere=elsewhere)
+            pass  # without it, what can be seen here still counts
         newest = self.state.newest_attempt()
         agents = [
             process
@@ -76,6 +82,7 @@ class Follower:
             if process.role == "agent" and process.attempt == newest
         ]
         return Liveness(
+            young=young,
             supervisor=self.run.lock_is_held(),
             agent=any(lives(agent.pid, agent.starttime) for agent in agents),
             ranks=frozenset(
@@ -97,11 +104,21 @@ class Follower:
                 match = RANK_FILE.fullmatch(name)
                 if match:
                     found.append((Source("rank", attempt, int(match[1])), folder / name))
-            for name in () if self._glance else _names(folder / "readers"):
-                if name.endswith(".jsonl"):
-                    source = Source("reader", attempt, name=name)
-                    found.append((source, folder / "readers" / name))
+            for name in () if self._glance else newest_accounts(_names(folder / "readers")):
+                source = Source("reader", attempt, name=name)
+                found.append((source, folder / "readers" / name))
         return found
+
+
+def newest_accounts(names: list[str]) -> list[str]:
+    """Of each reader's files the newest two: with an epoch a minute there are thousands, and
+    only who reads now, and who has just ended, is of interest to a follower."""
+    incarnations: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        match = READER_FILE.fullmatch(name)
+        if match:
+            incarnations.setdefault(match[1], []).append((int(match[2]), name))
+    return [name for files in incarnations.values() for _, name in sorted(files)[-2:]]
 
 
 def lives(pid: int, starttime: int) -> bool:

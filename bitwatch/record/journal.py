@@ -7,7 +7,9 @@ last byte is not one. A reader takes whole lines only and counts what it had to 
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from bitwatch.record import events
@@ -20,27 +22,38 @@ class JournalWriter:
     """Appends records to one file.
 
     `write` returns False when the line could not be written whole (a full disk): nothing
-    already written is touched, and the next record starts on a line of its own.
+    already written is touched, and the next record starts on a line of its own. A `last_word`
+    that finds the disk full gives up the run's `reserve` for itself: how a run ended must be
+    in its record, above all when a full disk is the cause.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reserve: Path | None = None) -> None:
         self.path = path
+        self._reserve = reserve
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._torn = _last_byte(self._fd) not in (b"", b"\n")
         self.lost = 0
 
-    def write(self, record: events.Record) -> bool:
+    def write(self, record: events.Record, *, last_word: bool = False) -> bool:
         line = events.encode(record)
+        whole = self._append(line)
+        if not whole and last_word and self._reserve:
+            with contextlib.suppress(OSError):
+                self._reserve.unlink(missing_ok=True)
+            whole = self._append(line)
+        self.lost += not whole
+        return whole
+
+    def _append(self, line: bytes) -> bool:
+        """One write; what it leaves torn is ended by a newline before the next."""
         if self._torn:
             line = b"\n" + line
         try:
             written = os.write(self._fd, line)
         except OSError:
-            self.lost += 1
             return False
         self._torn = written < len(line)
-        self.lost += self._torn
         return not self._torn
 
     def close(self) -> None:
@@ -95,6 +108,15 @@ class JournalReader:
         except OSError:
             pass  # not there yet, or gone: what was read stays read
         return records
+
+    def batches(self, limit_bytes: int = 4 * READ_BYTES) -> Iterator[list[events.Any_]]:
+        """All records since the last call, a part of the file at a time: a week's record is
+        never in memory as a whole."""
+        while True:
+            before = self.offset
+            yield self.read(limit_bytes)
+            if self.offset - before < limit_bytes:
+                return
 
     def _take(self, block: bytes, records: list[events.Any_]) -> None:
         *lines, rest = (self._rest + block).split(b"\n")

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 REBOOTED = "ended at reboot"
+RESERVE_BYTES = 256 << 10  # kept for the last words of a run whose disk is full
 PROBE_S = 0.2  # longest that readers' momentary probes may keep the lock from a new writer
 
 
@@ -67,6 +68,7 @@ class RunDir:
         self.journal = path / "journal.jsonl"
         self.samples = path / "samples"
         self.supervisor_log = path / "supervisor.log"
+        self.reserve = path / "reserve"
 
     def attempt(self, n: int) -> Path:
         return self.path / "attempts" / str(n)
@@ -217,6 +219,8 @@ def new_attempt(run: RunDir) -> int:
     try:
         for folder in (run.attempt(number), run.logs(number), run.attempt(number) / "readers"):
             folder.mkdir(mode=0o700)
+        with open(run.reserve, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
     except OSError as error:
         raise RunDirError(f"{run.attempt(number)}: {error.strerror}") from None
     return number

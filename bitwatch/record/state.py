@@ -1,7 +1,8 @@
 """The state of a run as a fold over its records.
 
 One small reducer per source. A source is one file of the run directory, or the samples as a
-whole; each changes only its own part of the state, so the order in which files arrive does
+whole; each changes only its own part of the state (of samples and of a reader's successive
+files the newest record counts), so the order in which files arrive does
 not matter. What the parts mean together is said by `view`, never stored here.
 """
 
@@ -81,7 +82,7 @@ class RunState(msgspec.Struct):
     journal: JournalState = msgspec.field(default_factory=JournalState)
     samples: SampleState = msgspec.field(default_factory=SampleState)
     ranks: dict[tuple[int, int], RankState] = {}
-    readers: dict[tuple[int, str], events.Reader] = {}
+    readers: dict[tuple[int, str, int, int], events.Reader] = {}
 
     def newest_attempt(self) -> int:
         """The number of the newest attempt that any record names; 0 for none yet."""
@@ -93,12 +94,7 @@ class RunState(msgspec.Struct):
 
     def readers_of(self, attempt: int) -> list[events.Reader]:
         """The newest account of every reader of an attempt, by loader, rank and worker."""
-        newest: dict[tuple[str, int, int], events.Reader] = {}
-        for (n, _), account in self.readers.items():
-            key = (account.loader, account.rank, account.worker)
-            if n == attempt and (key not in newest or newest[key].t <= account.t):
-                newest[key] = account
-        return [newest[key] for key in sorted(newest)]
+        return [self.readers[key] for key in sorted(self.readers) if key[0] == attempt]
 
 
 def fold(state: RunState, source: Source, records: Iterable[events.Any_]) -> None:
@@ -116,7 +112,9 @@ def fold(state: RunState, source: Source, records: Iterable[events.Any_]) -> Non
     elif source.kind == "reader":
         for record in records:
             if isinstance(record, events.Reader):
-                state.readers[source.attempt, source.name] = record
+                key = (source.attempt, record.loader, record.rank, record.worker)
+                if key not in state.readers or state.readers[key].t <= record.t:
+                    state.readers[key] = record
 
 
 def _journal(state: JournalState, record: events.Any_) -> None:

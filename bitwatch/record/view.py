@@ -7,6 +7,7 @@ that nothing has moved for too long, that the machine has been rebooted since.
 
 from __future__ import annotations
 
+import re
 import statistics
 from typing import Any, Literal
 
@@ -17,6 +18,10 @@ from bitwatch.record.follow import Liveness
 from bitwatch.record.series import Series
 from bitwatch.record.state import AttemptState, RankState, RunState
 
+ECHO = re.compile(
+    r"gloo|NCCL|TCPStore|ProcessGroup|Dist(Backend|Network|Store)Error|[Cc]onnection (reset|closed)"
+    r"|Timed out waiting"
+)
 END_STATES = ("done", "failed", "stopped", "lost")
 STALL_STEPS = 5  # a logged step is late when it takes this many times the usual interval
 
@@ -120,7 +125,7 @@ def _judge(
     if state.journal.ended and not ranks:
         return state.journal.ended.state, state.journal.ended.cause, liveness.elsewhere
     if not number:
-        if liveness.supervisor:
+        if liveness.supervisor or liveness.young:
             return "preparing", "", ""
         return "lost", "never started", liveness.elsewhere
     here = not liveness.elsewhere
@@ -144,16 +149,23 @@ def verdict_of_ranks(
 ) -> tuple[events.EndState, str] | None:
     """How an attempt ended by its ranks' own last words; None when they do not say.
 
-    The first cause is the earliest failure: what the others report is its echo.
+    The first cause is the earliest failure that is no echo: a rank that lost its peer says so
+    within milliseconds, often before the one that failed has found its words.
     """
     words = [rank.ended for rank in ranks.values() if rank.ended]
-    failures = sorted((w for w in words if w.state == "failed"), key=lambda w: w.t)
+    failed = [word for word in words if word.state == "failed"]
+    failures = sorted(failed, key=lambda word: (is_echo(word.cause), word.t))
     if failures:
         return "failed", failures[0].cause or f"rank {failures[0].rank} failed"
     if words and len(words) == (expected or len(ranks)):
         state: events.EndState = "stopped" if any(w.state == "stopped" for w in words) else "done"
         return state, ""
     return None
+
+
+def is_echo(cause: str) -> bool:
+    """Whether a cause is only that a collective lost another rank, or waited for it in vain."""
+    return ECHO.search(cause) is not None
 
 
 def _stop_asked(state: RunState, attempt: AttemptState) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
-from bitwatch.record.view import END_STATES, verdict_of_ranks, view
+from bitwatch.record.view import END_STATES, is_echo, verdict_of_ranks, view
 from bitwatch.supervise import reaper
 from bitwatch.supervise.reaper import Exit
 
@@ -37,13 +38,16 @@ def judge(
         return said
     if forced:
         return "stopped", forced
-    if said:
-        return said
     silent = [rank for rank in range(ranks) if rank not in words or not words[rank].ended]
     reported = rank_exits(logs / "agent.log")
-    for rank in silent:
-        if rank in reported:
-            return "failed", f"rank {rank} {_status(reported[rank])}, with no last word of its own"
+    if said and not is_echo(said[1]):
+        return said
+    # torchrun ends the others with SIGTERM: whoever died of it was not the first.
+    first = [rank for rank in silent if reported.get(rank, -signal.SIGTERM) != -signal.SIGTERM]
+    if first:
+        return "failed", f"rank {first[0]} {_status(reported[first[0]])}, without a last word"
+    if said:
+        return said
     if len(silent) == ranks and not words:
         last = last_line(logs / "agent.log")
         return "failed", f"torchrun ended before any rank began ({reaper.describe(agent)}): {last}"
@@ -56,9 +60,11 @@ def judge(
 
 def close_dead(run: RunDir, follower: Follower, attempt: int, by: str) -> None:
     """Closes the record of an attempt of which nothing lives. The caller holds the lock."""
-    seen = view(follower.state, time.time(), follower.liveness())
+    # The lock is held, but by us: that is no supervisor.
+    alive = msgspec.structs.replace(follower.liveness(), supervisor=False, young=False)
+    seen = view(follower.state, time.time(), alive)
     word: events.EndState = seen.state if seen.state in END_STATES else "lost"  # type: ignore[assignment]
-    journal = JournalWriter(run.journal)
+    journal = JournalWriter(run.journal, run.reserve)
     journal.write(
         events.Action(name="close", by=by, on=f"attempt {attempt}", result="exit status unknown")
     )
@@ -78,8 +84,9 @@ def write(
     ranks = state.ranks_of(attempt).values()
     step = max((rank.step.step for rank in ranks if rank.step), default=None)
     word, cause = ended
-    journal.write(events.AttemptEnded(attempt=attempt, state=word, cause=cause, step=step))
-    journal.write(events.RunEnded(state=word, cause=cause))
+    end = events.AttemptEnded(attempt=attempt, state=word, cause=cause, step=step)
+    journal.write(end, last_word=True)
+    journal.write(events.RunEnded(state=word, cause=cause), last_word=True)
     said = {"attempt": attempt, "state": word, "cause": cause, "step": step}
     with contextlib.suppress(OSError):  # a full disk: the journal has it, or nobody can
         data = msgspec.json.encode({**said, "agent": agent, "ended": time.time()})

@@ -6,6 +6,7 @@ too and escalates when the ranks do not answer.
 
 from __future__ import annotations
 
+import errno
 import time
 
 import msgspec
@@ -26,7 +27,12 @@ def ask(run: RunDir, attempt: int, by: str, *, now: bool = False) -> None:
     before = read(run, attempt)
     if before is None or (now and not before.now):
         data = msgspec.json.encode(Stop(by=by, t=time.time(), now=now))
-        rundir.write_whole(run.stop(attempt), data)
+        try:
+            rundir.write_whole(run.stop(attempt), data)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            run.stop(attempt).touch()  # an empty file takes no room, and is a stop too
 
 
 def read(run: RunDir, attempt: int) -> Stop | None:

@@ -50,7 +50,7 @@ class Supervisor:
         self.attempt = attempt
         self.config = configuration.load(run.config(attempt), lenient=True)
         self.plan = _plan(run, attempt)
-        self.journal = JournalWriter(run.journal)
+        self.journal = JournalWriter(run.journal, run.reserve)
         self.samples = SampleWriter(run.samples)
         self.follower = Follower(run)
         self.tree = Tree(self.journal, self.samples, attempt)
@@ -63,6 +63,7 @@ class Supervisor:
         self.escalate_at = 0.0
         self.escalations = 0
         self.forced = ""
+        self.identified = False
 
     # -- beginning ----------------------------------------------------------------------
 
@@ -119,6 +120,7 @@ class Supervisor:
                 elif key.data == "sensor":
                     for gpus in self.sensor.read(selector):
                         self.samples.write(gpus)
+                        self._identify(gpus)
             self._reap()
             if time.monotonic() >= next_tick or self._ended():
                 next_tick = time.monotonic() + tick_s
@@ -158,6 +160,17 @@ class Supervisor:
             return False
         ranks = self.follower.state.ranks_of(self.attempt).values()
         return not any(rank.pid and lives(rank.pid, rank.starttime) for rank in ranks)
+
+    def _identify(self, gpus: events.Gpus) -> None:
+        """Once a run: which GPUs and which driver it has, for run.json."""
+        if self.identified or gpus.source != "nvml":
+            return
+        self.identified = True
+        with contextlib.suppress(OSError, rundir.RunDirError):
+            identity = self.run.identity()
+            identity.gpus = [gpu.uuid or f"GPU {gpu.index}" for gpu in gpus.gpus]
+            identity.versions["driver"] = gpus.note.removeprefix("driver ") or None
+            rundir.write_identity(self.run, identity)
 
     # -- stopping -----------------------------------------------------------------------
 
@@ -233,6 +246,7 @@ class Supervisor:
             (state, cause),
             reaper.describe(self.agent_exit),
         )
+        self.run.reserve.unlink(missing_ok=True)
         self.sensor.stop()
         if self.server:
             self.server.close()

@@ -3,7 +3,6 @@ the facts, or a sentence that names the key and the remedy, and never a tracebac
 
 from __future__ import annotations
 
-import ctypes
 import gzip
 import json
 import os
@@ -21,14 +20,7 @@ import pytest
 
 from bitwatch import config as configuration
 from bitwatch.plan.facts import DataFacts, FactError, Facts
-
-PR_SET_SECUREBITS, SECBIT_NOROOT, SECBIT_NOROOT_LOCKED = 28, 1, 2  # linux/prctl.h, securebits.h
-
-
-def without_roots_rights() -> None:
-    """Root then needs the permissions that anybody else does, from the next exec on."""
-    bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED
-    ctypes.CDLL(None).prctl(PR_SET_SECUREBITS, bits, 0, 0, 0)
+from tests.conftest import without_roots_rights
 
 
 class Inspector:
@@ -275,4 +267,4 @@ def test_a_hub_that_never_answers_is_noticed_in_seconds(
     error = inspector.error("data.source=Salesforce/wikitext")
     assert error.kind == "unreachable"
     assert f"{silent_hub} does not answer" in error.text
-    assert time.monotonic() - started_m < 15  # its libraries take 25 s, when they do not hang
+    assert time.monotonic() - started_m < 20  # its libraries take 25 s, when they do not hang

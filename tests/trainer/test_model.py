@@ -74,6 +74,19 @@ def test_layers_add_to_the_stream_from_the_start() -> None:
     assert values.std().item() == pytest.approx(0.8 / 16 / 4, rel=0.02)
 
 
+def test_the_input_holds_the_bits_before_a_place() -> None:
+    embedding = torch.stack((-torch.ones(64), torch.ones(64)))
+    window = torch.randint(0, 2, (2, 40), dtype=torch.uint8)
+    past = modelling.delayed(window, embedding)
+    assert past.shape == (2, 40, 64)
+    for place in range(40):
+        for delay in range(32):
+            told = past[:, place, 2 * delay : 2 * delay + 2]
+            at = place - 1 - delay
+            expected = window[:, at].float() * 2 - 1 if at >= 0 else torch.zeros(2)
+            assert torch.equal(told, expected.unsqueeze(1).expand(2, 2)), (place, delay)
+
+
 def test_octaves_tell_bits_of_a_byte_apart_and_repeat_every_byte() -> None:
     waves = modelling.octaves(64, TINY, torch.zeros(1))
     periods = math.ceil(math.log2(TINY.context)) + 1

@@ -1,0 +1,62 @@
+"""`bitwatch plan`: the incident's numbers, with and without a network, before any launch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import Shell
+
+
+def plan(shell: Shell, *arguments: str, code: int = 0) -> dict[str, Any]:
+    return json.loads(shell.run("plan", *arguments, "--json", code=code)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "built", "held", "flat"),
+    [
+        ("1b21", 1208606722, [302153729, 302153729, 302149632, 302149632], 302151681),
+        ("680m", 679962626, None, 169990657),
+    ],
+)
+def test_the_incidents_models_by_every_count(
+    shell: Shell, name: str, built: int, held: list[int] | None, flat: int
+) -> None:
+    made = plan(shell, name)
+    model = made["model"]
+    assert (model["asked"], model["built"], model["flat_shard"]) == (built, built, flat)
+    assert sum(model["held"]) == built
+    assert held is None or model["held"] == held
+    # What only the hub knows is null, and said to be.
+    assert made["data"]["num_shards"] is None
+    assert made["verdict"] == "warning"
+    problem = next(p for p in made["problems"] if p["id"] == "data-unknown")
+    assert "Salesforce/wikitext" in problem["text"]
+    assert problem["next"]
+
+
+def test_the_demo_is_the_incident_in_miniature(shell: Shell) -> None:
+    made = plan(shell)
+    data = made["data"]
+    assert (data["num_shards"], data["ranks"], data["workers_per_rank"]) == (2, 2, 2)
+    assert (data["readers"], data["readers_busy"], data["readers_idle"]) == (4, 2, 2)
+    assert (data["mode"], data["split"], data["copies"]) == ("as-is", "shards", 1)
+    assert sum(data["rows_per_rank"]) == data["rows"]
+    assert "workers-exceed-shards" in [problem["id"] for problem in made["problems"]]
+    (correction,) = made["corrections"]
+    assert (correction["workers_per_rank"], correction["readers_idle"]) == (1, 0)
+    fixed = plan(shell, "--set", f"data.workers={correction['workers_per_rank']}")
+    assert fixed["data"]["readers_idle"] == 0
+    assert fixed["problems"] == []
+    assert fixed["verdict"] == "ok"
+
+
+def test_a_plan_reads_well(shell: Shell) -> None:
+    out, _ = shell.run("plan", "1b21")
+    assert "1,208,606,722 parameters built, as asked" in out
+    assert "302,151,681 is what FSDP1 would print" in out
+    out, _ = shell.run("plan")
+    assert "2 of 4 readers will be idle" in out
+    assert max(len(line) for line in out.splitlines()) < 250

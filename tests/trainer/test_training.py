@@ -1,0 +1,148 @@
+"""Real trainings: the same on any number of ranks, epochs that end for all at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitwatch.record import events
+
+pytestmark = pytest.mark.slow
+
+SEQUENCE_BYTES = 8  # of the small model's context of 64 bits
+
+
+def write_rows(folder: Path, rows: list[int]) -> str:
+    """One jsonl file of rows[i] rows of a sequence each, all different; returns their glob."""
+    folder.mkdir()
+    for shard, count in enumerate(rows):
+        lines = [json.dumps({"text": f"{shard:02} {row:04}"}) for row in range(count)]
+        (folder / f"{shard}.jsonl").write_text("\n".join(lines) + "\n")
+    return str(folder / "*.jsonl")
+
+
+# ---------------------------------------------------------------------------------------
+# The same training, spread differently
+
+
+@pytest.fixture(scope="module")
+def spread(
+    small: Callable[..., Any], launch: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[int, int], Any]:
+    """Trainings on the same batches by (ranks, micro_batch). The data is one batch of 8
+    sequences in 4 files, so every epoch is one step, whoever reads which file."""
+    text = write_rows(tmp_path_factory.mktemp("text") / "rows", [2, 2, 2, 2])
+    done = {}
+    for ranks, micro_batch in ((1, 8), (1, 2), (2, 4), (4, 2)):
+        config = small(
+            data={"source": text},
+            parallel={"ranks": ranks},
+            train={"steps": 5, "batch": 8, "micro_batch": micro_batch, "clip": 0.1},
+        )
+        done[ranks, micro_batch] = launch(config)
+        assert done[ranks, micro_batch].wait() == 0, done[ranks, micro_batch].log()
+    return done
+
+
+def losses(launched: Any, rank: int = 0) -> list[float]:
+    return [step.loss for step in launched.of(events.Step, rank)]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_losses_agree_on_any_number_of_ranks(spread: dict[Any, Any], ranks: int) -> None:
+    one = losses(spread[1, 8])
+    assert len(one) == 5
+    assert one[-1] < one[0]
+    assert losses(spread[ranks, 8 // ranks]) == pytest.approx(one, abs=1e-5)
+
+
+def test_accumulation_equals_one_big_batch(spread: dict[Any, Any]) -> None:
+    assert losses(spread[1, 2]) == pytest.approx(losses(spread[1, 8]), abs=1e-5)
+
+
+def test_gradient_norm_is_the_same_on_every_rank_of_any_number(spread: dict[Any, Any]) -> None:
+    norms = {
+        key: [[step.grad_norm for step in launched.of(events.Step, rank)] for rank in range(key[0])]
+        for key, launched in spread.items()
+    }
+    for by_rank in norms.values():
+        assert all(norm == by_rank[0] for norm in by_rank)
+        assert by_rank[0] == pytest.approx(norms[1, 8][0], rel=1e-4)
+
+
+def test_what_is_built_and_held_is_recorded(spread: dict[Any, Any]) -> None:
+    (built,) = spread[4, 2].of(events.ModelBuilt)
+    assert len(built.held) == built.ranks == 4
+    assert sum(built.held) == built.built
+    # Two values of a bit: the last two ranks hold none of the embedding and the head.
+    assert built.held[0] - built.held[2] == 16 + 16 + 1
+    assert built.held[0] == built.held[1]
+    assert built.held[2] == built.held[3]
+
+
+def test_every_rank_tells_its_life(spread: dict[Any, Any]) -> None:
+    launched = spread[2, 4]
+    for rank in range(2):
+        first, *_, last = launched.rank(rank)
+        assert isinstance(first, events.ProcessStart)
+        assert (first.role, first.rank) == ("rank", rank)
+        assert (last.state, last.cause, last.step) == ("done", "", 5)
+        phases = [phase.name for phase in launched.of(events.Phase, rank)]
+        assert phases == ["start", "train", "checkpoint"]
+        for step in launched.of(events.Step, rank):
+            assert step.tokens == step.step * 8 * SEQUENCE_BYTES * 8
+            assert step.step_s > 0 and step.data_s >= 0 and step.tokens_per_s > 0
+            assert step.mfu is None  # no peak is known for a CPU
+            assert step.bits_per_byte == pytest.approx(step.loss * 11.5416, rel=1e-4)
+
+
+# ---------------------------------------------------------------------------------------
+# Data that ends unevenly
+
+
+def test_uneven_files_end_the_epoch_at_the_same_step(
+    small: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Also the workers under spawn."""
+    launched = launch(
+        small(
+            data={
+                "source": write_rows(tmp_path / "rows", [8, 3]),
+                "workers": 1,
+                "start_method": "spawn",
+            },
+            parallel={"ranks": 2},
+            train={"steps": 5, "batch": 2, "micro_batch": 1},
+        )
+    )
+    assert launched.wait() == 0, launched.log()
+    ends = [[e.step for e in launched.of(events.Epoch, rank)] for rank in range(2)]
+    assert ends == [[3], [3]]
+    assert [launched.last(rank).step for rank in range(2)] == [5, 5]
+    workers = {
+        key: records[0]
+        for key, records in launched.reader_files().items()
+        if isinstance(records[0], events.ProcessStart)
+    }
+    assert set(workers) == {(r, "train", 0, epoch) for r in range(2) for epoch in "01"}
+    assert all(start.role == "worker" for start in workers.values())
+
+
+def test_data_that_never_fills_a_batch_fails_with_a_sentence(
+    small: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
+) -> None:
+    launched = launch(
+        small(
+            data={"source": write_rows(tmp_path / "rows", [8, 1])},
+            parallel={"ranks": 2},
+            train={"batch": 4, "micro_batch": 2},
+        )
+    )
+    assert launched.wait() == 1
+    for rank in range(2):
+        assert launched.last(rank).state == "failed"
+        assert "less than one batch for some rank" in launched.last(rank).cause

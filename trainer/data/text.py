@@ -1,0 +1,54 @@
+"""The text of a configuration, as one rank reads it: feeds to train on, and what is held out."""
+
+from __future__ import annotations
+
+from datasets import IterableDataset
+
+from bitwatch import config as configuration
+from trainer.data import hub, sharing, source
+from trainer.data.account import Desk
+from trainer.data.feed import Feed
+from trainer.data.stream import PackedRows
+from trainer.parallel import Place
+from trainer.telemetry import Telemetry
+
+
+class Text:
+    """Opens what data.source and data.validation name. Raises Failed when it cannot.
+
+    sequences: that this rank takes for one optimiser step.
+    """
+
+    def __init__(
+        self, config: configuration.Config, place: Place, log: Telemetry, sequences: int
+    ) -> None:
+        self._config, self._place, self._log = config, place, log
+        self._sequences = sequences
+        train, held_out = source.training(config.data), source.validation(config.data)
+        if "hub" in (train.kind, held_out.kind if held_out else ""):
+            hub.prepare()
+        self._rows = sharing.open_rows(train, config.data.text_column)
+        self._held_out = sharing.open_rows(held_out, config.data.text_column) if held_out else None
+
+    def feed(self, epoch: int) -> Feed:
+        """The training text of one epoch, from its beginning."""
+        data = self._config.data
+        stream = self._packed(self._rows, "train", data.shuffle, self._sequences, epoch)
+        return Feed(stream, data, self._sequences, self._place.device.type == "cuda")
+
+    def held_out(self) -> PackedRows | None:
+        """The validation text in blocks of a micro-batch, None when the configuration has
+        none."""
+        if self._held_out is None:
+            return None
+        return self._packed(self._held_out, "validation", 0, self._config.train.micro_batch, 0)
+
+    def _packed(
+        self, rows: IterableDataset, loader: str, shuffle: int, block: int, epoch: int
+    ) -> PackedRows:
+        rank, ranks = self._place.rank, self._place.ranks
+        share = sharing.share(rows, rank, ranks, shuffle, self._config.run.seed)
+        desk = Desk(self._log.run.path, self._log.attempt, rank, loader)
+        sequence_bytes = configuration.bytes_per_sequence(self._config.model)
+        column = self._config.data.text_column
+        return PackedRows(share, column, sequence_bytes, block, desk, epoch)
