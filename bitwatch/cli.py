@@ -87,15 +87,17 @@ def run(
     facts, plan = _plan(settings, launching=True)
     _refuse(plan)
     where = old or begin.create(home, settings, facts, sys.argv)
+    made = where.path
     try:
         attempt = begin.new_attempt(where, settings, plan, begin.device_of(settings, facts))
+        made = where.attempt(attempt) if old else made
         by = f"bitwatch run (pid {os.getpid()})"
         cause = "resumed" if old else "first launch"
         signals = None if detach else face.Signals()
         begin.start_supervisor(where, attempt, "launch", by, cause)
     except rundir.RunDirError:
-        if not old:
-            rundir.remove(where)
+        if made != where.path or not old:
+            rundir.remove(made)
         raise
     _say_as_is(settings, plan)
     if signals is None:

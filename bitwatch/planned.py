@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bitwatch.config import Config, bytes_per_sequence
-from bitwatch.headless import data_words, model_words
+from bitwatch.lines import data_words, model_words
 from bitwatch.plan.result import Plan
 from bitwatch.text import counted, literal
 

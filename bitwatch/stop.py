@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from bitwatch import config as configuration
-from bitwatch import headless
+from bitwatch import headless, lines
 from bitwatch.record import rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -40,7 +40,7 @@ def stop_run(run: RunDir, now: bool) -> int:
         with contextlib.suppress(rundir.LockHeld):  # somebody else just did
             begin.start_supervisor(run, seen.attempt, "adopt", by, "stop")
     seen = _wait(run, follower, seen)
-    for line in headless.summary(seen, run):
+    for line in lines.summary(seen):
         print(line)
     return 0 if now or headless.exit_code(seen) == 0 else 1
 

@@ -6,7 +6,6 @@ Knows nothing of what the keys mean.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import types
@@ -67,6 +66,8 @@ def _check_keys(table: Any, kind: type, path: str, where: str, lenient: bool, ro
 
 def _did_you_mean(full: str, kind: type, path: str, root: type) -> str:
     """The nearest key of this section, else the same word in another one, else the nearest."""
+    import difflib  # only when something is wrong
+
     last = full.rsplit(".", 1)[-1]
     here = [f.encode_name for f in msgspec.structs.fields(kind)]
     everywhere = list(known_keys(root))

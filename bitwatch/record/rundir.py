@@ -9,9 +9,6 @@ from __future__ import annotations
 import datetime
 import fcntl
 import os
-import secrets
-import shutil
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -185,7 +182,7 @@ def create(home: Path, name: str, **facts: Any) -> RunDir:
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
-            run = RunDir(home / f"{day}-{name}-{secrets.token_hex(2)}")
+            run = RunDir(home / f"{day}-{name}-{os.urandom(2).hex()}")
             try:
                 run.path.mkdir(mode=0o700)
                 break
@@ -197,7 +194,7 @@ def create(home: Path, name: str, **facts: Any) -> RunDir:
             id=run.id,
             name=name,
             created=time.time(),
-            host=socket.gethostname(),
+            host=os.uname().nodename,
             boot_id=boot_id(),
             pid_namespace=pid_namespace(),
             uid=os.getuid(),
@@ -221,6 +218,8 @@ def new_attempt(run: RunDir) -> int:
             folder.mkdir(mode=0o700)
         with open(run.reserve, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+    except FileExistsError:
+        raise LockHeld(f"{run.id}: another launch of it is under way") from None
     except OSError as error:
         raise RunDirError(f"{run.attempt(number)}: {error.strerror}") from None
     return number
@@ -269,9 +268,11 @@ def find(home: Path, wanted: str) -> RunDir:
     raise RunDirError(f"{wanted}: no such run in {home}; `bitwatch ls` lists them")
 
 
-def remove(run: RunDir) -> None:
-    """Deletes a run that never started."""
-    shutil.rmtree(run.path, ignore_errors=True)
+def remove(folder: Path) -> None:
+    """Deletes what was made for a run or an attempt that never started."""
+    import shutil  # milliseconds, that a listing need not pay
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _name_of(run: RunDir) -> str | None:
@@ -320,7 +321,7 @@ def own_starttime() -> int:
 
 def is_here(identity: Identity) -> str:
     """Empty when the run's processes could be on this machine now; else why not."""
-    if identity.host != socket.gethostname():
+    if identity.host != os.uname().nodename:
         return f"on another host ({identity.host})"
     if identity.boot_id != boot_id():
         return REBOOTED

@@ -8,7 +8,6 @@ that nothing has moved for too long, that the machine has been rebooted since.
 from __future__ import annotations
 
 import re
-import statistics
 from typing import Any, Literal
 
 import msgspec
@@ -197,7 +196,7 @@ def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float 
 def median_step_s(rank: RankState) -> float | None:
     """Of the newest step records: one slow step, or a pause for an evaluation, moves nothing."""
     seconds = [step.step_s for step in rank.recent if step.step_s is not None]
-    return statistics.median(seconds) if seconds else None
+    return sorted(seconds)[len(seconds) // 2] if seconds else None
 
 
 def _earlier_step(state: RunState) -> int:

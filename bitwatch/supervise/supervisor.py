@@ -29,15 +29,14 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
-from bitwatch.sense import processes
 from bitwatch.supervise import cleanup, control, ending, launch, reaper, stopping
+from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
 from bitwatch.supervise.watch import Watch
 
 PR_SET_CHILD_SUBREAPER = 36
 OOM_SCORE = 100  # below the ranks' and workers': the kernel ends a worker first, us last
-TERM_S = 5.0  # between TERM to the agent and KILL, when a stop must be at once
 TRACKERS_S = 2.0  # a spared resource tracker leaves by itself in milliseconds
 LOCKED, UNUSABLE = 4, 2
 
@@ -59,10 +58,8 @@ class Supervisor:
         self.agent: tuple[int, int] | None = None
         self.agent_exit: reaper.Exit | None = None
         self.server: socket.socket | None = None
-        self.stop: stopping.Stop | None = None
-        self.escalate_at = 0.0
-        self.escalations = 0
-        self.forced = ""
+        grace_s = launch.grace_s(self.config)
+        self.escalation = Escalation(run, attempt, grace_s, self.journal)
         self.identified = False
 
     # -- beginning ----------------------------------------------------------------------
@@ -90,6 +87,7 @@ class Supervisor:
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
         pid = launch.start_agent(self.run, self.attempt, c, on_cpu)
         self.agent = (pid, rundir.starttime(pid) or 0)
+        self._look()  # recorded at once: should we die now, it can still be found
 
     def adopt(self, by: str) -> None:
         self.follower.poll()
@@ -175,42 +173,9 @@ class Supervisor:
     # -- stopping -----------------------------------------------------------------------
 
     def _look_for_stop(self) -> None:
-        asked = stopping.read(self.run, self.attempt)
-        if asked and (self.stop is None or (asked.now and not self.stop.now)):
-            self.stop = asked
-            grace_s = 0.0 if asked.now else launch.grace_s(self.config)
-            self.escalate_at = time.monotonic() + grace_s
-            self.journal.write(
-                events.Action(
-                    name="stop",
-                    by=asked.by,
-                    on=f"attempt {self.attempt}",
-                    result="at once, without a checkpoint" if asked.now else "with a checkpoint",
-                )
-            )
-        if self.stop and time.monotonic() >= self.escalate_at:
-            self._escalate()
-
-    def _escalate(self) -> None:
-        """First TERM to the agent, which ends its ranks; then KILL to all that is ours."""
-        assert self.stop
-        if self.escalations == 0:
-            why = "at once" if self.stop.now else "the ranks did not answer within the grace"
-            self.forced = f"stopped by {self.stop.by}, without a checkpoint ({why})"
-            if self.agent:
-                processes.send_signal(*self.agent, signal.SIGTERM)
-                processes.send_signal(*self.agent, signal.SIGCONT)
-            result = "SIGTERM to the agent"
-        else:
+        if self.escalation.look(self.agent):
             left = cleanup.end(self._leftovers(), 0.0, self._reap)
-            result = f"SIGKILL; {len(left)} survive" if left else "SIGKILL"
-        self.escalations += 1
-        self.escalate_at = time.monotonic() + TERM_S
-        self.journal.write(
-            events.Action(
-                name="escalate", by="supervisor", on=f"attempt {self.attempt}", result=result
-            )
-        )
+            self.escalation.killed(len(left))
 
     def _leftovers(self) -> list[tuple[int, int]]:
         self.follower.poll()
@@ -235,7 +200,7 @@ class Supervisor:
             self.config.parallel.ranks,
             self.agent_exit,
             self.run.logs(self.attempt),
-            self.forced,
+            self.escalation.forced,
         )
         self.watch.look(View(attempt=self.attempt))
         ending.write(
@@ -305,9 +270,6 @@ class Supervisor:
 
 def main() -> None:
     directory, attempt, how, by, cause = sys.argv[1:6]
-    os.environ.update(launch.clean_environment(dict(os.environ)))
-    for tag in launch.TAGS:
-        os.environ.pop(tag, None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _score()

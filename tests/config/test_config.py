@@ -10,6 +10,7 @@ import pytest
 
 from bitwatch import config as configuration
 from bitwatch.config import ConfigError
+from tests.conftest import TINY
 
 DEMO = configuration.bundled("configs/demo.toml")
 
@@ -41,9 +42,9 @@ def test_the_incidents_numbers_are_in_1b21() -> None:
         ("data.workers=-1", "data.workers: must be 0 or more, not -1"),
         ("train.learning_rate=nan", "train.learning_rate: must be a finite number, not nan"),
         ("data=3", "data: must be a table, not 3"),
-        ("model.heads=3", "model.heads: 3 heads do not divide d_model 128; use 2"),
-        ("model.heads=128", "model.heads: 128 heads of width 1; rotary positions need an even"),
-        ("train.batch=7", "train.batch: 7 is not a multiple of ranks x micro_batch = 2 x 8; use 16"),
+        ("model.heads=3", "model.heads: 3 heads do not divide d_model 32; use 2"),
+        ("model.heads=32", "model.heads: 32 heads of width 1; rotary positions need an even"),
+        ("train.batch=7", "train.batch: 7 is not a multiple of ranks x micro_batch = 2 x 4; use 8"),
         ("model.context=7", "model.context: 7 bits hold no whole byte; use at least 8"),
         ("data.start_method=forkserver", "parent-death signal cannot see through it"),
         ("data.sharding=indexed", "is not built yet"),
@@ -56,9 +57,13 @@ def test_the_incidents_numbers_are_in_1b21() -> None:
         ("run.name.x=3", "run.name is a value, not a section"),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_is_one_sentence_with_key_and_remedy(change: str, said: str) -> None:
+def test_a_wrong_setting_is_one_sentence_with_key_and_remedy(
+    tmp_path: Path, change: str, said: str
+) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
     with pytest.raises(ConfigError) as caught:
-        configuration.load(DEMO, [change])
+        configuration.load(path, [change])
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
