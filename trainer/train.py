@@ -248,7 +248,9 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         at.step, at.tokens = step, at.tokens + rates.tokens_a_step
         window.steps += 1
         last = step == config.train.steps
-        tell = step == 1 or due(step, config.train.log_every) or last
+        # A record of few steps would be noise: the first one after a resume waits a little.
+        enough = window.steps >= config.train.log_every - 1
+        tell = step == 1 or (due(step, config.train.log_every) and enough) or last
         keep = due(step, config.checkpoint.every)
         outcomes = settle(newest=tell or keep or evaluate_now)
         if tell:
@@ -283,7 +285,8 @@ def main() -> int:
         place = parallel.start(config.parallel)
         state = train(config, log, place)
     except BaseException as error:
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # a full disk must not hide the cause
+            traceback.print_exc()
         cause = str(error) if isinstance(error, configuration.ConfigError) else sentence(error)
         log.ended("failed", cause)
         if place is not None and isinstance(error, Failed):
@@ -291,8 +294,9 @@ def main() -> int:
             with contextlib.suppress(RuntimeError):
                 parallel.meet(place, LAST_WORDS_S)
         # Not by way of torch's exit handlers: they wait for ranks that may never answer.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(1)
     log.ended(state)
     return 0

@@ -191,13 +191,22 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run(
     assert launched.last().step == 4
 
 
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_ranks_and_workers_die_with_the_agent(
-    small: Callable[..., Any], launch: Callable[..., Any]
+    small: Callable[..., Any], launch: Callable[..., Any], start_method: str
 ) -> None:
-    launched = launch(small(data={"workers": 2}, parallel={"ranks": 2}, train={"steps": 100_000}))
+    launched = launch(
+        small(
+            data={"workers": 2, "start_method": start_method},
+            parallel={"ranks": 2},
+            train={"steps": 100_000},
+        )
+    )
     launched.await_that(lambda: launched.of(events.Step, 0) and launched.of(events.Step, 1))
     started = processes(launched, 2)
     assert len(started) == 6
+    busy = [start.pid for start in started if start.worker in (None, 0)]
+    assert all(os.getpgid(pid) == pid for pid in busy)  # each in a group of its own
     assert len(alive(started)) >= 4  # an idle worker may have left
     os.kill(launched.process.pid, signal.SIGKILL)
     launched.await_that(lambda: not alive(started), running=False)

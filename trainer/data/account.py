@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+import traceback
 from pathlib import Path
 
 from bitwatch.record import events
@@ -29,8 +30,12 @@ class Desk:
 
     def open(self, worker: int, workers: int, epoch: int, shards: list[int | str]) -> Account:
         path = RunDir(self.folder).reader(self.attempt, self.rank, self.loader, worker, str(epoch))
-        journal = JournalWriter(path)
-        if workers:  # a process of its own; else the rank has said so already
+        journal = None
+        try:
+            journal = JournalWriter(path)
+        except OSError:  # a full disk: the text can still be read
+            traceback.print_exc()
+        if journal and workers:  # a process of its own; else the rank has said so already
             journal.write(process_start("worker", self.rank, worker, self.attempt))
         return Account(
             journal,
@@ -48,7 +53,7 @@ class Desk:
 class Account:
     """Counts rows, packed sequences and text bytes, and writes them now and then."""
 
-    def __init__(self, journal: JournalWriter, record: events.Reader) -> None:
+    def __init__(self, journal: JournalWriter | None, record: events.Reader) -> None:
         self.record = record
         self._journal = journal
         self._written_m = time.monotonic()
@@ -58,11 +63,13 @@ class Account:
         self.record.t, self.record.m = time.time(), time.monotonic()
         self.record.state, self.record.error = state, error
         self._written_m = self.record.m
-        self._journal.write(self.record)
+        if self._journal:
+            self._journal.write(self.record)
 
     def say_seldom(self) -> None:
         if time.monotonic() - self._written_m >= SELDOM_S:
             self.say("reading")
 
     def close(self) -> None:
-        self._journal.close()
+        if self._journal:
+            self._journal.close()
