@@ -130,6 +130,13 @@ def test_a_full_disk_before_the_launch(tmp_path: Path, small_disk: Path) -> None
     assert "No space left" in refused(shell, "run", "tiny.toml", code=2)
 
 
+def test_a_read_only_disk(tmp_path: Path, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    shell = Shell(tmp_path)
+    shell.environment["BITWATCH_HOME"] = str(small_disk / "runs")
+    assert "Read-only file system" in refused(shell, "run", "tiny.toml", code=2)
+
+
 @pytest.mark.slow
 def test_a_disk_that_is_full_when_the_checkpoint_is_due(tmp_path: Path, small_disk: Path) -> None:
     """The run fails with that cause; what was recorded before stays readable."""
