@@ -92,7 +92,8 @@ def test_fewer_workers_where_the_surplus_only_idles() -> None:
 
 
 def test_a_good_plan_is_ok() -> None:
-    plan = preflight.make_plan(config("demo", "data.workers=1"), facts(shards(1354, 1354)))
+    settings = config("demo", "data.workers=1", "train.batch=16", "train.micro_batch=8")
+    plan = preflight.make_plan(settings, facts(shards(1354, 1354)))
     assert (plan.verdict, plan.problems, plan.corrections) == ("ok", [], [])
     # 2 x 1,354 rows of 1,000 bytes; a sequence is 32 bytes, a step 16 of them.
     assert plan.data.steps_per_epoch == 1_354_000 // 32 * 2 // 16
