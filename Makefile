@@ -2,20 +2,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install demo test check format clean
+.PHONY: help install demo screenshots test check format clean
 
 help:
-	@echo "make demo      install, and train the demo: Jane Austen, two ranks, a few minutes"
-	@echo "make test      install what is missing, and run the tests"
-	@echo "make check     format, lint, types, import contracts"
-	@echo "make install   only make and fill .venv"
-	@echo "make format    put the code into its format"
-	@echo "make clean     remove .venv and caches"
+	@echo "make demo         install, and train the demo: Jane Austen, two ranks, a few minutes"
+	@echo "make screenshots   train the demo for a while, and take the pictures in docs/"
+	@echo "make test         install what is missing, and run the tests"
+	@echo "make check        format, lint, types, import contracts"
+	@echo "make install      only make and fill .venv"
+	@echo "make format       put the code into its format"
+	@echo "make clean        remove .venv and caches"
 
 install: .venv/installed
 
 demo: install
 	@$(BIN)/bitwatch run
+
+screenshots: .venv/installed
+	$(BIN)/python bench/screenshots.py
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -q

@@ -77,10 +77,12 @@ def run(
     """
     from bitwatch import config as configuration
     from bitwatch import headless as face
+    from bitwatch import screen
     from bitwatch.record import rundir
     from bitwatch.supervise import begin
 
     home = configuration.home()
+    look = None if headless or detach else screen.look()
     old = _resumable(rundir.find(home, resume)) if resume else None
     settings = _load(config, changes, sharding, old)
     face.say("looking at the model and the data")
@@ -93,12 +95,14 @@ def run(
         made = where.attempt(attempt) if old else made
         by = f"bitwatch run (pid {os.getpid()})"
         cause = "resumed" if old else "first launch"
-        signals = None if detach else face.Signals()
+        signals = None if detach or look else face.Signals()
         begin.start_supervisor(where, attempt, "launch", by, cause)
     except rundir.RunDirError:
         if made != where.path or not old:
             rundir.remove(made)
         raise
+    if look:
+        return screen.launched(where, look)
     _say_as_is(settings, plan)
     if signals is None:
         click.echo(where.id)
@@ -126,6 +130,19 @@ def plan(config: str | None, changes: tuple[str, ...], sharding: str | None, as_
         for line in lines(settings, made):
             click.echo(line)
     return _code_of(made)
+
+
+@commands.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+def attach(run_id: str | None) -> int:
+    """Bring the screen back, of a live run or of one that has ended.
+
+    RUN is an id, or its beginning; without it, the run that is live, or a choice.
+    """
+    from bitwatch import config as configuration
+    from bitwatch import screen
+
+    return screen.attach(configuration.home(), run_id)
 
 
 @commands.command()
@@ -223,15 +240,11 @@ def _code_of(plan: Plan) -> int:
 def _refuse(plan: Plan) -> None:
     """Raises Failure when the plan has an error, or when what only a hub knows is missing:
     a launch would fail there minutes later."""
-    code = _code_of(plan)
-    blocking = [
-        problem
-        for problem in plan.problems
-        if problem.severity == "error" or problem.id == "data-unknown"
-    ]
-    if blocking:
-        first = blocking[0]
-        raise Failure(f"{first.text} {first.next}".strip(), code or REFUSED)
+    errors = [problem for problem in plan.problems if problem.severity == "error"]
+    unknown = [problem for problem in plan.problems if problem.id == "data-unknown"]
+    if blocking := errors or unknown:
+        text = " ".join(f"{problem.text} {problem.next}".strip() for problem in blocking)
+        raise Failure(text, _code_of(plan) or REFUSED)
 
 
 def _say_as_is(settings: Config, plan: Plan) -> None:

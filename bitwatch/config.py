@@ -194,16 +194,13 @@ def parse(table: dict[str, Any], where: str, *, lenient: bool = False) -> Config
 
 
 def load_user() -> User:
-    """The user's own file, or the defaults when there is none. Raises ConfigError."""
+    """The user's own file, or the defaults when there is none. Raises ConfigError. Whether
+    there is a theme of that name is judged when a screen is opened."""
     path = user_file()
     if not path.exists():
         return User()
     user = convert(read_toml(path), User, str(path))
-    for key, value in (
-        ("theme", user.theme),
-        ("keys", user.keys),
-        ("notify_command", user.notify_command),
-    ):
+    for key, value in (("keys", user.keys), ("notify_command", user.notify_command)):
         if value:
             raise ConfigError(f"{path}: {key}: not built yet in this version; remove the key")
     return user

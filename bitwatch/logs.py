@@ -5,6 +5,7 @@ Log text is untrusted: a control character is shown as its escape, never sent to
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -15,17 +16,24 @@ from bitwatch.text import literal
 
 POLL_S = 0.5
 BLOCK_BYTES = 1 << 16
+NEWEST_BYTES = 128 << 10  # of each log, what a screen begins with
 LONGEST_LINE_BYTES = 1 << 20  # a longer line is shown in pieces
 
 
 class LogFile:
-    """Gives the lines of one growing file, marked with who wrote them."""
+    """Gives the lines of one growing file, marked with who wrote them. With `newest_bytes`
+    it begins with the first whole line of only so many at the end."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, newest_bytes: int | None = None) -> None:
         self.path = path
         self.label = path.stem
         self._offset = 0
         self._rest = b""
+        self._cut = False
+        if newest_bytes is not None:
+            with contextlib.suppress(OSError):
+                self._offset = max(0, path.stat().st_size - newest_bytes)
+            self._cut = self._offset > 0
 
     def lines(self, *, final: bool = False) -> list[str]:
         """Whole lines since the last call; with `final` also a last one without an end."""
@@ -41,10 +49,32 @@ class LogFile:
                     found += [_show(line) for line in lines]
         except OSError:
             pass
+        if self._cut and found:
+            self._cut = False
+            del found[0]
         if final and self._rest:
             found.append(_show(self._rest))
             self._rest = b""
         return found
+
+
+class Tail:
+    """The newest lines of all logs in a folder, then those that are added, each with who
+    printed it. Nobody knows the order in which two processes printed between two looks."""
+
+    def __init__(self, folder: Path, newest_bytes: int = NEWEST_BYTES) -> None:
+        self._folder = folder
+        self._newest_bytes = newest_bytes
+        self._files: dict[Path, LogFile] = {}
+
+    def new(self) -> list[str]:
+        for path in sorted(self._folder.glob("*.log")):
+            if path not in self._files:
+                self._files[path] = LogFile(path, self._newest_bytes)
+        width = max((len(log.label) for log in self._files.values()), default=0)
+        return [
+            f"{log.label:<{width}}  {line}" for log in self._files.values() for line in log.lines()
+        ]
 
 
 def show(run: RunDir, rank: int | None, follow: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -31,6 +32,11 @@ def duration(seconds: float | None) -> str:
     if whole < 86400:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def clock(t: float) -> str:
+    """Local time of day of wall-clock seconds: 07:14:02"""
+    return time.strftime("%H:%M:%S", time.localtime(t))
 
 
 def short(number: float | None) -> str:

@@ -9,15 +9,20 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from bitwatch.record import rundir
+from bitwatch.record import events, rundir
 from bitwatch.record.journal import JournalReader
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 
+if TYPE_CHECKING:
+    from bitwatch.record.history import Past
+
 YOUNG_S = 30.0
+LOOK_S = 1.0  # how often a screen looks for files that were not there before
 GLANCE_BYTES = 64 << 10
 READER_FILE = re.compile(r"(\d+-[a-z]+-\d+)-(\d+)\.jsonl")
 RANK_FILE = re.compile(r"rank(\d+)\.jsonl")
@@ -34,20 +39,27 @@ class Liveness(msgspec.Struct, frozen=True):
     supervisor: bool = False
     agent: bool = False
     ranks: frozenset[int] = frozenset()
+    leftovers: tuple[events.ProcessStart, ...] = ()  # of ended attempts, alive; when looked for
 
 
 class Follower:
     """Keeps one reader per file. Files that appear later are found at the next `poll`.
 
     `glance` is for a listing: no samples, no readers, and of a long file only its beginning
-    and its end. `skipped` counts lines that were no record.
+    and its end. `newest_first` is for a screen: of a long file first only its ends, and what
+    lies between of rank 0's piece by piece, from `history`; of samples and readers' accounts,
+    where only the newest record counts, never more. `skipped` counts lines that were no record.
     """
 
-    def __init__(self, run: RunDir, *, glance: bool = False) -> None:
+    def __init__(self, run: RunDir, *, glance: bool = False, newest_first: bool = False) -> None:
         self.run = run
         self.state = RunState()
+        self.history: list[Past] = []
         self._glance = glance
+        self._newest_first = newest_first
         self._readers: dict[Source, JournalReader] = {}
+        self._found: list[tuple[Source, Path]] = []
+        self._look_next = 0.0
 
     @property
     def skipped(self) -> int:
@@ -59,12 +71,26 @@ class Follower:
         for source, path in self._sources():
             reader = self._readers.get(source)
             if reader is None or reader.path != path:
-                ends = GLANCE_BYTES if self._glance and source.kind == "rank" else None
-                reader = self._readers[source] = JournalReader(path, ends)
+                reader = self._readers[source] = JournalReader(path, self._ends(source))
+            began = reader.offset > 0
             for records in reader.batches():
                 news = news or bool(records)
                 fold(self.state, source, records)
+            if reader.gap and not began and self._newest_first:
+                self._remember(source, path, reader.gap)
         return news
+
+    def _ends(self, source: Source) -> int | None:
+        if source.kind == "journal" or not (self._glance or self._newest_first):
+            return None
+        return GLANCE_BYTES
+
+    def _remember(self, source: Source, path: Path, gap: tuple[int, int]) -> None:
+        """Only rank 0 tells the story; attempts come oldest first, and the newest counts."""
+        from bitwatch.record.history import Past  # a listing has no past
+
+        if source.kind == "rank" and source.rank == 0:
+            self.history.insert(0, Past(path, gap, self.state.ranks[source.attempt, 0]))
 
     def liveness(self) -> Liveness:
         young = False
@@ -93,18 +119,28 @@ class Follower:
         )
 
     def _sources(self) -> list[tuple[Source, Path]]:
+        """The files there are. A screen looks often, and for new ones only every second."""
+        now = time.monotonic()
+        if not self._newest_first or now >= self._look_next:
+            self._found = self._look()
+            self._look_next = now + LOOK_S
+        return self._found
+
+    def _look(self) -> list[tuple[Source, Path]]:
         found = [(JOURNAL, self.run.journal)]
         if not self._glance:
             newest = max(_names(self.run.samples), default=None)
             if newest:
                 found.append((SAMPLES, self.run.samples / newest))
-        for attempt in self.run.attempts():
+        attempts = self.run.attempts()
+        for attempt in attempts:
             folder = self.run.attempt(attempt)
             for name in _names(folder):
                 match = RANK_FILE.fullmatch(name)
                 if match:
                     found.append((Source("rank", attempt, int(match[1])), folder / name))
-            for name in () if self._glance else newest_accounts(_names(folder / "readers")):
+            over = self._newest_first and attempt < attempts[-1]
+            for name in () if self._glance or over else newest_accounts(_names(folder / "readers")):
                 source = Source("reader", attempt, name=name)
                 found.append((source, folder / "readers" / name))
         return found

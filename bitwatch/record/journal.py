@@ -73,7 +73,8 @@ class JournalReader:
     `skipped` counts lines that were no record of a kind known here. A file that shrinks
     (it never should) is read again from its beginning. A file that is missing is empty.
     With `ends_bytes` only so much of a long file's beginning and end is read the first time:
-    who a process is stands at the beginning, how it is doing at the end.
+    who a process is stands at the beginning, how it is doing at the end. `gap` then says what
+    was left out: every line that begins at `gap[0]` or later, up to and with `gap[1]`.
     """
 
     def __init__(self, path: Path, ends_bytes: int | None = None) -> None:
@@ -81,6 +82,7 @@ class JournalReader:
         self._ends_bytes = ends_bytes
         self.offset = 0
         self.skipped = 0
+        self.gap: tuple[int, int] | None = None
         self._rest = b""
         self._overlong = False
 
@@ -96,6 +98,7 @@ class JournalReader:
                 if self._ends_bytes and not self.offset and size > 2 * self._ends_bytes:
                     self._take(file.read(self._ends_bytes), records)
                     self.offset = size - self._ends_bytes
+                    self.gap = (self._ends_bytes - len(self._rest), self.offset)
                     self._rest, self._overlong = b"", True  # to the end of a line cut in two
                 file.seek(self.offset)
                 while limit_bytes is None or taken < limit_bytes:

@@ -61,6 +61,36 @@ class Series(msgspec.Struct):
         if len(self.starts) > self.limit:
             self._widen()
 
+    def extend(self, xs: list[int], values: list[float]) -> None:
+        """Adds points whose x rises: what `add` does one by one, a bucket at a time."""
+        at = 0
+        while at < len(xs):
+            end = bisect.bisect_left(xs, xs[at] - xs[at] % self.width + self.width, at)
+            part = values[at:end]
+            total = sum(part)
+            if math.isfinite(total):
+                self.add(xs[at], part[0])
+                bucket = bisect.bisect_right(self.starts, xs[at]) - 1
+                self.low[bucket] = min(self.low[bucket], *part)
+                self.high[bucket] = max(self.high[bucket], *part)
+                self.total[bucket] += total - part[0]
+                self.counts[bucket] += len(part) - 1
+                if self.last is None or xs[end - 1] >= self.last[0]:
+                    self.last = (xs[end - 1], part[-1])
+            else:
+                for x, value in zip(xs[at:end], part, strict=True):
+                    self.add(x, value)
+            at = end
+
+    def copy(self) -> Series:
+        """A picture of it that another thread may look at while this one grows."""
+        lists = {
+            name: list(value)
+            for name in self.__struct_fields__
+            if isinstance(value := getattr(self, name), list)
+        }
+        return msgspec.structs.replace(self, **lists)
+
     def mean(self, bucket: int) -> float:
         return self.total[bucket] / self.counts[bucket]
 

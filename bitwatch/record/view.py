@@ -22,11 +22,35 @@ ECHO = re.compile(
     r"|Timed out waiting"
 )
 END_STATES = ("done", "failed", "stopped", "lost")
+TICKS_PER_S = 100  # of a process's starttime: USER_HZ of every Linux that runs PyTorch
 STALL_STEPS = 5  # a logged step is late when it takes this many times the usual interval
 
 
+class ProcessRow(msgspec.Struct, kw_only=True):
+    """A process as the newest sample saw it, joined with what the journal knows of it.
+    `started` is wall-clock seconds. `state` is the letter of /proc/PID/stat."""
+
+    pid: int
+    starttime: int
+    ppid: int
+    role: str
+    state: str
+    rank: int | None = None
+    worker: int | None = None
+    cpu_percent: float | None = None
+    rss_mib: float | None = None
+    command: str = ""
+    started: float | None = None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.pid, self.starttime
+
+
 class View(msgspec.Struct, kw_only=True):
-    """One run, now. Numbers that nobody knows are None."""
+    """One run, now. Numbers that nobody knows are None. `rank_steps` has the newest step
+    record of every rank, `sampled` the time at which `processes` were seen. `leftovers` are what
+    lives of ended attempts, `past_alerts` the history: raised and cleared, in that order."""
 
     run: str = ""
     name: str = ""
@@ -58,9 +82,13 @@ class View(msgspec.Struct, kw_only=True):
     loss: list[tuple[int, Series]] = []
     plan: dict[str, Any] = {}
     readers: list[events.Reader] = []
-    processes: list[events.Process] = []
+    rank_steps: dict[int, events.Step] = {}
+    processes: list[ProcessRow] = []
+    sampled: float | None = None
     gpus: events.Gpus | None = None
     alerts: list[events.Alert] = []
+    leftovers: list[events.ProcessStart] = []
+    past_alerts: list[events.Alert] = []
 
 
 def view(state: RunState, now: float, liveness: Liveness) -> View:
@@ -100,16 +128,77 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         last=first.step,
         recent=first.recent,
         epoch=first.epoch,
-        eta_s=None if over else _eta(first, started, now),
+        eta_s=None if over or run_state == "stalled" else _eta(first, started, now),
         evaluations=_all(state, "evaluations"),
         checkpoints=_all(state, "checkpoints"),
         loss=[(n, rank.loss) for (n, r), rank in sorted(state.ranks.items()) if r == 0],
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
-        processes=state.samples.processes.processes if state.samples.processes else [],
+        rank_steps={n: rank.step for n, rank in ranks.items() if rank.step},
+        processes=[] if over and not liveness.supervisor else _processes(state),
+        sampled=state.samples.processes.t if state.samples.processes else None,
         gpus=state.samples.gpus,
-        alerts=[a for (n, _), a in state.journal.alerts.items() if n == number and not over],
+        alerts=[
+            *(a for (n, _), a in state.journal.alerts.items() if n == number and not over),
+            *_leftovers(liveness, now),
+        ],
+        leftovers=list(liveness.leftovers),
+        past_alerts=list(state.journal.alert_history),
     )
+
+
+def _leftovers(liveness: Liveness, now: float) -> list[events.Alert]:
+    """What no supervisor can raise: that something of an ended attempt is still there."""
+    if not liveness.leftovers:
+        return []
+    many = len(liveness.leftovers)
+    attempts = sorted({process.attempt for process in liveness.leftovers})
+    return [
+        events.Alert(
+            id="leftovers",
+            severity="error",
+            text=f"{many} {'process' if many == 1 else 'processes'} of ended attempt "
+            f"{', '.join(map(str, attempts))} still there",
+            evidence=[
+                f"pid {p.pid}: {p.role}{'' if p.rank is None else f' of rank {p.rank}'}, "
+                f"recorded in attempt {p.attempt}"
+                for p in liveness.leftovers
+            ],
+            next="c cleans them up",
+            attempt=attempts[-1],
+            t=now,
+            m=0.0,
+        )
+    ]
+
+
+def _processes(state: RunState) -> list[ProcessRow]:
+    """Rows of the newest sample, with the command line and the start that the journal has."""
+    sample = state.samples.processes
+    if sample is None:
+        return []
+    rows = []
+    for process in sample.processes:
+        told = state.journal.processes.get((process.pid, process.starttime))
+        # The monotonic clock of the sample against the start in ticks since boot. It stands
+        # still while a machine sleeps, so a record of the start from before then says more.
+        started = sample.t - max(0.0, sample.m - process.starttime / TICKS_PER_S)
+        rows.append(
+            ProcessRow(
+                pid=process.pid,
+                starttime=process.starttime,
+                ppid=process.ppid,
+                role=process.role,
+                state=process.state,
+                rank=process.rank,
+                worker=process.worker,
+                cpu_percent=process.cpu_percent,
+                rss_mib=process.rss_mib,
+                command=process.command or (told.command if told else ""),
+                started=min(started, told.t) if told else started,
+            )
+        )
+    return rows
 
 
 def _judge(

@@ -22,7 +22,8 @@ ANSWER_S = 5.0
 
 
 class Request(msgspec.Struct):
-    """`command`: status or stop. `by` is who asks, for the record."""
+    """`command`: status, stop or clean. `by` is who asks, for the record. With an `attempt`,
+    only that one is meant: a later one does not answer to it."""
 
     command: str
     by: str = ""
@@ -87,11 +88,11 @@ def reply(peer: socket.socket, answer: Answer) -> None:
         peer.sendall(msgspec.json.encode(answer) + b"\n")
 
 
-def ask(path: Path, request: Request) -> Answer:
+def ask(path: Path, request: Request, limit_s: float = ANSWER_S) -> Answer:
     """Raises ControlError when no supervisor answers."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
-            peer.settimeout(ANSWER_S)
+            peer.settimeout(limit_s)
             peer.connect(str(path))
             peer.sendall(msgspec.json.encode(request) + b"\n")
             return msgspec.json.decode(_line(peer), type=Answer)

@@ -29,7 +29,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
-from bitwatch.supervise import cleanup, control, ending, launch, reaper, stopping
+from bitwatch.supervise import cleanup, control, ending, launch, leftovers, reaper, stopping
 from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
@@ -260,12 +260,23 @@ class Supervisor:
             return
         peer, request = received
         ok, text = True, ""
-        if request.command == "stop":
+        if request.attempt not in (0, self.attempt):  # whoever asks has seen an earlier one
+            ok, text = False, f"attempt {request.attempt} is over; this is {self.attempt}"
+        elif request.command == "stop":
             stopping.ask(self.run, self.attempt, request.by, now=request.now)
             self._look_for_stop()
+        elif request.command == "clean":
+            text = self._clean(request.by)
         elif request.command != "status":
             ok, text = False, f"unknown command {request.command}"
         control.reply(peer, control.Answer(ok, text, pid=os.getpid(), attempt=self.attempt))
+
+    def _clean(self, by: str) -> str:
+        """Of earlier attempts only: what is left of this one is ended with it."""
+        self.follower.poll()
+        ended = leftovers.ended_attempts(self.follower.state) - {self.attempt}
+        grace_s = self.config.watch.leftover_grace_s
+        return leftovers.end(self.follower.state, ended, self.journal, by, grace_s)
 
 
 def main() -> None:

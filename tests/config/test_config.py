@@ -142,8 +142,8 @@ def test_the_users_file_is_as_strict(tmp_path: Path, monkeypatch: pytest.MonkeyP
     own.write_text("[folder]\nruns = 'x'\n")
     with pytest.raises(ConfigError, match="folder: unknown key; did you mean folders"):
         configuration.load_user()
-    own.write_text("theme = 'dark'\n")
-    with pytest.raises(ConfigError, match="theme: not built yet"):
+    own.write_text("notify_command = 'beep'\n")
+    with pytest.raises(ConfigError, match="notify_command: not built yet"):
         configuration.load_user()
 
 

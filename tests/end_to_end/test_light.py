@@ -40,7 +40,9 @@ def imported(shell: Shell, *arguments: str) -> set[str]:
     return set(line.split()[1:])
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["ls"], ["ls", "--json"], ["run", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["ls"], ["ls", "--json"], ["run", "--help"], ["attach", "--help"]]
+)
 def test_nothing_heavy_is_imported(shell: Shell, arguments: list[str]) -> None:
     loaded = imported(shell, *arguments)
     tops = {name.partition(".")[0] for name in loaded}
@@ -52,7 +54,7 @@ def test_nothing_heavy_is_imported(shell: Shell, arguments: list[str]) -> None:
 
 def test_help_names_every_command(shell: Shell) -> None:
     out, _ = shell.run("--help")
-    for command in ("run", "plan", "ls", "stop", "logs"):
+    for command in ("run", "attach", "plan", "ls", "stop", "logs"):
         assert f"  {command} " in out
     assert shell.run("--version")[0].startswith("bitwatch")
 

@@ -18,6 +18,7 @@ from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from tests.conftest import Shell, alive, until
+from tests.terminal import children, is_there
 
 pytestmark = pytest.mark.slow
 FOREVER = "train.steps=100000"
@@ -122,18 +123,24 @@ def test_a_dead_supervisor_does_not_end_a_run_and_stop_and_resume_still_work(she
     assert shell.one()["state"] == "done"
 
 
-def test_the_terminal_may_close_and_the_shell_be_killed(shell: Shell) -> None:
+@pytest.mark.parametrize("face", ["", "--headless"], ids=["screen", "headless"])
+def test_the_terminal_may_close_and_the_shell_be_killed(shell: Shell, face: str) -> None:
+    """On the screen nobody reads what it paints: that must not hold up anything either."""
     terminal = pexpect.spawn(
         "bash", ["--norc"], env=shell.environment, cwd=str(shell.folder), encoding="utf-8"
     )
-    terminal.sendline(f"{shell.command[0]} run {shell.config} --set {FOREVER}")
-    terminal.expect(r"20/100,000", timeout=120)
+    terminal.sendline(f"{shell.command[0]} run {shell.config} --set {FOREVER} {face}")
+    terminal.expect(r"20/100,000" if face else r"RUNNING", timeout=120)
+    shell.reach(20)
     run = rundir(shell)
+    viewer = children(terminal.pid)
+    assert len(viewer) == 1
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.close(force=True)  # the pseudo-terminal is gone: SIGHUP to whoever is in it
     step = shell.one()["step"]
     row = shell.reach(step + 60)
     assert (row["state"], row["supervisor"]) == ("running", "alive")
+    until(lambda: not is_there(viewer[0]), "the viewer to be gone")
     shell.run("stop", run.id)
     assert shell.one()["state"] == "stopped"
     until(lambda: all_gone(run), "every process of the run to be gone")

@@ -34,6 +34,7 @@ def test_configurations_themes_and_text_are_inside(unpacked: Path) -> None:
     for name in ("demo", "1b21", "680m"):
         assert (unpacked / f"bitwatch/configs/{name}.toml").read_text().startswith("#")
     assert (unpacked / "bitwatch/themes/dark.toml").exists()
+    assert (unpacked / "bitwatch/tui/bitwatch.tcss").exists()
     assert len(list((unpacked / "trainer/demo_text").glob("*.parquet"))) == 3
     size = sum(file.stat().st_size for file in (unpacked / "trainer/demo_text").glob("*.parquet"))
     assert size < 2_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,3 +59,30 @@ def test_a_missing_value_is_no_point() -> None:
     series.add(2, math.nan)
     assert series.last is not None
     assert math.isnan(series.last[1])
+
+
+@given(POINTS, POINTS, st.integers(2, 40))
+def test_many_points_at_once_are_the_same_as_one_by_one(
+    before: list[tuple[int, float]], points: list[tuple[int, float]], limit: int
+) -> None:
+    one, many = Series(limit=limit), Series(limit=limit)
+    for x, value in before:
+        one.add(x, value)
+        many.add(x, value)
+    points = sorted(points, key=lambda point: point[0])
+    for x, value in points:
+        one.add(x, value)
+    many.extend([x for x, _ in points], [value for _, value in points])
+    for name in ("width", "starts", "low", "high", "counts", "nonfinite", "nonfinite_count"):
+        assert getattr(many, name) == getattr(one, name), name
+    assert many.first_nonfinite == one.first_nonfinite
+    assert many.total == pytest.approx(one.total, rel=1e-6, abs=1e-6, nan_ok=True)
+    assert repr(many.last) == repr(one.last)
+
+
+def test_a_copy_stays_as_it_was() -> None:
+    series = Series()
+    series.add(1, 0.5)
+    copy = series.copy()
+    series.add(2, 0.4)
+    assert copy.starts == [1] and series.starts == [1, 2]

@@ -1,0 +1,58 @@
+"""What a viewer may have done to a run: a stop, and the end of leftovers.
+
+Both name what was seen when a person asked; what has changed since is left alone and said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from bitwatch import config as configuration
+from bitwatch.record import rundir
+from bitwatch.record.follow import Follower
+from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.view import END_STATES, view
+from bitwatch.strict import ConfigError
+from bitwatch.supervise import begin, control, leftovers, stopping
+
+GRACE_S = 3.0
+
+
+def stop(run: RunDir, attempt: int) -> str:
+    """Asks exactly this attempt to stop with a checkpoint, and sees to it that somebody
+    listens. What it says is for a person. Raises RunDirError or OSError."""
+    elsewhere = rundir.is_here(run.identity())
+    if elsewhere:
+        raise RunDirError(f"{run.id}: {elsewhere}; it can only be stopped there")
+    follower = Follower(run, glance=True)
+    follower.poll()
+    seen = view(follower.state, time.time(), follower.liveness())
+    if seen.attempt != attempt:
+        return f"attempt {attempt} is over; attempt {seen.attempt} goes on"
+    if seen.state in END_STATES:
+        return f"attempt {attempt} has ended already ({seen.state})"
+    by = f"the screen (pid {os.getpid()})"
+    stopping.ask(run, attempt, by)
+    if seen.supervisor == "alive":
+        with contextlib.suppress(control.ControlError):  # the file alone does too
+            control.ask(Path(run.identity().socket), control.Request("stop", by, attempt=attempt))
+        return f"attempt {attempt} stops, with a checkpoint"
+    with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
+        begin.start_supervisor(run, attempt, "adopt", by, "stop")
+    return f"attempt {attempt} stops, with a checkpoint; its supervisor was gone and is back"
+
+
+def clean(run: RunDir) -> str:
+    """Ends what ended attempts have left behind. Raises RunDirError or ControlError."""
+    return leftovers.clean(run, f"the screen (pid {os.getpid()})", _grace_s(run))
+
+
+def _grace_s(run: RunDir) -> float:
+    try:
+        newest = run.attempts()[-1]
+        return configuration.load(run.config(newest), lenient=True).watch.leftover_grace_s
+    except (IndexError, ConfigError):
+        return GRACE_S

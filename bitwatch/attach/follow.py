@@ -1,0 +1,234 @@
+"""A run for a screen: read in a thread of its own, handed over as one picture a tick.
+
+The newest picture comes first, then the history behind it in small pieces, then what is
+written from now on. Whoever shows the pictures never reads a file and never looks into /proc.
+What can happen to a run directory meanwhile (deleted, unreadable, moved to another host, from
+a newer version) is a state of the picture with a sentence, never an exception.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from bitwatch.record import events
+from bitwatch.record.follow import Follower, Liveness
+from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.view import END_STATES, View, view
+from bitwatch.supervise import leftovers
+
+TICK_S = 0.22  # between two looks at the files
+QUIET_S = 1.0  # a picture at least so often, for what only time changes
+LEFTOVERS_S = 2.0
+FAILED_S = 2.0
+FILL_S = 0.01  # of history at a stretch; the screen's thread runs in between
+BREATH_S = 0.005
+FORMAT = 1  # of run.json, the newest that is understood here
+
+Mode = Literal["live", "reconnecting", "ended"]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """One picture. `text` is a sentence about what stands in the way of reading, if anything;
+    `filled` is the share of the history that has been read."""
+
+    view: View
+    now: float
+    mode: Mode = "live"
+    text: str = ""
+    filled: float = 1.0
+
+
+class Feed:
+    """Reads one run until `close`. `latest` is the newest picture; `listen` names who is
+    told, in the reading thread, that there is a new one. The history waits for `go_on`, so
+    that nothing stands between the beginning and the first picture on the screen."""
+
+    def __init__(self, run: RunDir) -> None:
+        self.run = run
+        self.latest: Snapshot | None = None
+        self._told: Callable[[Snapshot], object] | None = None
+        self._closed = threading.Event()
+        self._go_on = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="feed", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def listen(self, told: Callable[[Snapshot], object]) -> None:
+        self._told = told
+        if self.latest is not None:
+            told(self.latest)
+
+    def go_on(self) -> None:
+        self._go_on.set()
+
+    def close(self) -> None:
+        """Returns at once: the thread ends within a tick, or with the process."""
+        self._closed.set()
+        self._go_on.set()
+
+    # -- the reading thread ---------------------------------------------------------------
+
+    def _read(self) -> None:
+        reading = Reading(self.run)
+        shown = 0.0
+        while not self._closed.is_set():
+            began = time.monotonic()
+            try:
+                news = reading.poll()
+                if news or began - shown >= QUIET_S:
+                    shown = began
+                    self._hand_over(reading.snapshot())
+                self._go_on.wait()
+                while reading.behind and time.monotonic() - began < TICK_S:
+                    reading.fill(FILL_S)
+                    if self._closed.wait(BREATH_S):
+                        return
+            except Exception as error:  # a picture that stands still would be a lie
+                self._hand_over(reading.failed(error))
+                reading = Reading(self.run)
+                self._closed.wait(FAILED_S)
+            self._closed.wait(max(0.0, TICK_S - (time.monotonic() - began)))
+
+    def _hand_over(self, snapshot: Snapshot) -> None:
+        self.latest = snapshot
+        if self._told is not None and not self._closed.is_set():
+            self._told(snapshot)
+
+
+class Reading:
+    """What the thread does, without the thread."""
+
+    def __init__(self, run: RunDir) -> None:
+        self.run = run
+        self._follower = Follower(run, newest_first=True)
+        self._trouble = ""
+        self._too_new = ""
+        self._behind_of = 0
+        self._filled = False
+        self._mode: Mode = "live"
+        self._leftovers_next = 0.0
+        self._leftovers: tuple[events.ProcessStart, ...] = ()
+        self._last: View | None = None
+
+    @property
+    def behind(self) -> bool:
+        return bool(self._follower.history)
+
+    def poll(self) -> bool:
+        """Reads what is new; whether the picture may have changed."""
+        trouble = _trouble(self.run)
+        changed = trouble != self._trouble
+        if changed:
+            before, self._trouble = self._trouble, trouble
+            if not trouble and before:  # it is back, and may be another one
+                self._follower = Follower(self.run, newest_first=True)
+        elif not trouble and not self._too_new:
+            self._too_new = self._newer()
+        news = False if trouble else self._follower.poll()
+        self._behind_of = max(self._behind_of, len(self._follower.history))
+        return news or self._filled or changed
+
+    def fill(self, limit_s: float) -> None:
+        """Some of the history, newest attempt first."""
+        self._filled = True
+        deadline = time.monotonic() + limit_s
+        while self._follower.history and time.monotonic() < deadline:
+            past = self._follower.history[0]
+            past.piece()
+            if past.done:
+                self._follower.history.pop(0)
+
+    def snapshot(self) -> Snapshot:
+        self._filled = False
+        now = time.time()
+        if self._trouble and self._last:  # the state of what cannot be read is not known
+            self._mode = "ended" if self._mode == "ended" else "reconnecting"
+            seen = with_alert(self._last, "record-unreadable", self._trouble, self.run, now)
+            return Snapshot(seen, now, self._mode, self._trouble, self._share())
+        follower = self._follower
+        alive = self._alive()
+        seen = view(follower.state, now, alive)
+        if seen.state in END_STATES:
+            self._mode = "ended"
+        else:
+            self._mode = "reconnecting" if seen.supervisor == "gone" else "live"
+        seen = msgspec.structs.replace(
+            seen,
+            run=seen.run or self.run.id,
+            recent=list(seen.recent),
+            loss=[(attempt, series.copy()) for attempt, series in seen.loss],
+        )
+        if text := self._trouble or self._too_new:
+            name = "record-unreadable" if self._trouble else "newer-version"
+            seen = with_alert(seen, name, text, self.run, now)
+        self._last = seen
+        return Snapshot(seen, now, self._mode, text, self._share())
+
+    def _alive(self) -> Liveness:
+        """What lives, with the leftovers of ended attempts; those are looked for less often."""
+        alive = self._follower.liveness()
+        if alive.elsewhere:
+            return alive
+        if time.monotonic() >= self._leftovers_next:
+            self._leftovers_next = time.monotonic() + LEFTOVERS_S
+            state = self._follower.state
+            self._leftovers = tuple(leftovers.find(state, leftovers.ended_attempts(state)))
+        return msgspec.structs.replace(alive, leftovers=self._leftovers)
+
+    def failed(self, error: Exception) -> Snapshot:
+        """When reading fails in a way that nobody foresaw: said, and tried again."""
+        text = f"this run cannot be followed ({type(error).__name__}: {error}); trying again"
+        now = time.time()
+        seen = with_alert(self._last or View(), "record-unreadable", text, self.run, now)
+        return Snapshot(seen, now, "reconnecting", text)
+
+    def _share(self) -> float:
+        left = self._follower.history
+        if not left:
+            return 1.0
+        whole = self._behind_of - len(left)
+        return (whole + left[0].share) / self._behind_of
+
+    def _newer(self) -> str:
+        try:
+            made = self.run.identity().format
+        except RunDirError:
+            return ""
+        if made <= FORMAT:
+            return ""
+        return (
+            f"made by a newer version of bitwatch (format {made}, this one knows {FORMAT}): "
+            "what this version understands is shown"
+        )
+
+
+def with_alert(seen: View, name: str, text: str, run: RunDir, now: float) -> View:
+    """A picture that says what stands in the way of reading; nobody else could."""
+    severity: events.Severity = "info" if name == "newer-version" else "error"
+    alert = events.Alert(id=name, severity=severity, text=text, evidence=[str(run.path)], t=now)
+    others = [other for other in seen.alerts if other.id != name]
+    return msgspec.structs.replace(seen, alerts=[alert, *others])
+
+
+def _trouble(run: RunDir) -> str:
+    """Why the directory cannot be read now, as a sentence; empty when it can."""
+    try:
+        os.listdir(run.path)
+        if run.journal.exists() and not os.access(run.journal, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        run.identity()
+    except FileNotFoundError:
+        return "the folder of this run has been deleted or moved; its last picture stays"
+    except OSError as error:
+        return f"the folder of this run cannot be read ({error.strerror}); trying again"
+    except RunDirError as error:
+        return f"this is no run any more: {error}"
+    return ""

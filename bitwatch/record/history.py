@@ -1,0 +1,113 @@
+"""The middle of a rank's long telemetry file, read after its ends.
+
+A follower that shows the newest picture first leaves a gap. This fills it a piece at a time,
+in order, so that whoever reads can do something else between two pieces. Only what a picture
+of the past needs is taken: losses, evaluations, checkpoints.
+"""
+
+from __future__ import annotations
+
+import bisect
+from pathlib import Path
+
+import msgspec
+
+from bitwatch.record import events
+from bitwatch.record.state import KEPT, RankState
+
+PIECE_BYTES = 128 << 10  # a fraction of a millisecond's decoding
+
+
+class _Step(events.Record, tag="step"):
+    """Of a step record, what the curve needs: three times as fast to decode as the whole."""
+
+    step: int = 0
+    loss: float | None = None
+
+
+class _Evaluation(events.Evaluation, tag="evaluation"):
+    pass
+
+
+class _Checkpoint(events.Checkpoint, tag="checkpoint"):
+    pass
+
+
+_lines = msgspec.json.Decoder(_Step | _Evaluation | _Checkpoint)
+
+
+class Past:
+    """Fills one gap. `skipped` counts lines that were no record; `share` runs from 0 to 1."""
+
+    def __init__(self, path: Path, gap: tuple[int, int], rank: RankState) -> None:
+        self._path = path
+        self._begin, self._last = gap
+        self._offset = gap[0]
+        self._rank = rank
+        self._rest = b""
+        self.skipped = 0
+        self.done = False
+
+    @property
+    def share(self) -> float:
+        return 1.0 if self.done else (self._offset - self._begin) / (self._last - self._begin)
+
+    def piece(self) -> None:
+        """Folds in the next piece; a file that is gone has no more."""
+        try:
+            with open(self._path, "rb", buffering=0) as file:
+                file.seek(self._offset)
+                block = file.read(PIECE_BYTES)
+        except OSError:
+            block = b""
+        whole, newline, rest = (self._rest + block).rpartition(b"\n")
+        begin = self._offset - len(self._rest)
+        self._offset += len(block)
+        self._rest = rest
+        beyond = begin + len(whole) - self._last
+        if beyond >= 0:  # the last line wanted ends at the first newline at or after its begin
+            end = whole.find(b"\n", max(0, self._last - begin))
+            whole = whole if end < 0 else whole[:end]
+        self.done = not block or beyond >= 0
+        self._fold(self._decode(whole + newline))
+
+    def _decode(self, text: bytes) -> list[events.Any_]:
+        try:
+            return _lines.decode_lines(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            pass
+        records = []
+        for line in text.splitlines():
+            record = events.decode(line) if line.strip() else None
+            if record is not None:
+                records.append(record)
+            elif line.strip():
+                self.skipped += 1
+        return records
+
+    def _fold(self, records: list[events.Any_]) -> None:
+        xs: list[int] = []
+        losses: list[float] = []
+        for record in records:
+            if isinstance(record, _Step | events.Step):
+                loss = record.loss
+                if record.nonfinite and "loss" in record.nonfinite:
+                    loss = float(record.nonfinite["loss"])
+                if loss is None:
+                    continue
+                if xs and record.step < xs[-1]:  # it never should: rarely enough to go slowly
+                    self._rank.loss.add(record.step, loss)
+                    continue
+                xs.append(record.step)
+                losses.append(loss)
+            elif isinstance(record, events.Evaluation):
+                _insert(self._rank.evaluations, record)
+            elif isinstance(record, events.Checkpoint):
+                _insert(self._rank.checkpoints, record)
+        self._rank.loss.extend(xs, losses)
+
+
+def _insert(items: list, record: events.Evaluation | events.Checkpoint) -> None:
+    """In order of time, before what is newer; the newest are kept, as the fold keeps them."""
+    items.insert(bisect.bisect_right(items, record.t, key=lambda item: item.t), record)
+    del items[:-KEPT]

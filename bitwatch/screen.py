@@ -1,0 +1,93 @@
+"""What the commands do with the screen: whether there can be one, on which run, and what is
+said when it has been left. Imports the screen itself only when it opens one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bitwatch import headless, lines
+from bitwatch.attach import choose
+from bitwatch.record import rundir
+from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.view import END_STATES
+from bitwatch.supervise import begin
+
+if TYPE_CHECKING:
+    from bitwatch.tui.start import Left, Look
+
+FAILED = 1
+
+
+def is_terminal() -> bool:
+    """Whether there is one to read keys from and to paint on."""
+    try:
+        return sys.stdin.isatty() and sys.stdout.isatty()
+    except (AttributeError, ValueError):  # closed, or none at all
+        return False
+
+
+def look() -> Look | None:
+    """How a screen would look; None without a terminal. Raises ConfigError."""
+    if not is_terminal():
+        return None
+    from bitwatch.tui import start
+
+    return start.look()
+
+
+def launched(run: RunDir, wanted: Look) -> int:
+    """The screen of a run that was launched just now. Left before the end, the run goes on;
+    left after it, the exit code says how it was."""
+    from bitwatch.tui import start
+
+    left = start.show(run, wanted)
+    seen = left.seen
+    if left.crash or seen is None or seen.state not in END_STATES:
+        return _leave(left)
+    begin.close_if_dead(run, "bitwatch run")
+    for line in lines.summary(seen):
+        print(line)
+    _leave(left)
+    return headless.exit_code(seen)
+
+
+def attach(home: Path, word: str | None) -> int:
+    """Brings the screen back. Raises RunDirError when there is no run or no terminal."""
+    if word is not None:
+        run: RunDir | None = _meant(home, word)
+    else:
+        runs = choose.live(home) or rundir.list_runs(home)
+        if not runs:
+            raise RunDirError(f"{home}: no runs yet; `bitwatch run` starts the demo")
+        run = runs[0] if len(runs) == 1 else None
+    if not is_terminal():
+        follow = f"`bitwatch logs {run.id if run else 'RUN'} -f`"
+        raise RunDirError(f"attach needs a terminal; {follow} follows a run without one")
+    from bitwatch.tui import start
+
+    return _leave(start.show(run) if run else start.pick(home))
+
+
+def _meant(home: Path, word: str) -> RunDir:
+    """The run that a word means: an id or its beginning, or the folder of a run."""
+    later = "attaching to a training that bitwatch did not start is not built yet in this version"
+    if word.isdecimal():
+        raise RunDirError(f"{word}: is a pid; {later}")
+    if os.path.isfile(os.path.join(word, "run.json")):
+        return RunDir(Path(word).absolute())
+    if os.path.exists(word):
+        raise RunDirError(f"{word}: is a {'folder' if os.path.isdir(word) else 'file'}; {later}")
+    return rundir.find(home, word)
+
+
+def _leave(left: Left) -> int:
+    """Says how to come back, as the last line."""
+    from bitwatch.tui import start
+
+    text = start.farewell(left)
+    if text:
+        print(text, file=sys.stderr if left.crash else sys.stdout)
+    return FAILED if left.crash else 0

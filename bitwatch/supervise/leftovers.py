@@ -1,0 +1,122 @@
+"""What ended attempts of a run have left alive, and its end.
+
+Only what the journal recorded by pid and start time, in a role that bitwatch itself gave out,
+of an attempt that has ended: a live attempt, ourselves, our ancestors, another user's process
+and another pid namespace are never touched.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bitwatch.record import events, rundir
+from bitwatch.record.follow import Follower, lives
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import RunDir
+from bitwatch.record.state import RunState
+from bitwatch.sense import processes
+from bitwatch.supervise import cleanup, control, ending
+
+ROLES = {"agent", "rank", "worker", "compile worker"}
+ANSWER_S = 15.0  # TERM, the grace, KILL, and a look at what is left
+
+
+def find(state: RunState, ended: set[int]) -> list[events.ProcessStart]:
+    """Live processes that the journal recorded in the attempts `ended`."""
+    journal = state.journal
+    return [
+        start
+        for key in journal.processes.keys() - journal.exits.keys()
+        if (start := journal.processes[key]).role in ROLES
+        and start.attempt in ended
+        and lives(*key)
+        and _same_user(start.pid)
+    ]
+
+
+def ended_attempts(state: RunState) -> set[int]:
+    """Those of which the record says so, and all before the newest: a new one is launched
+    only when nothing of the run lives."""
+    closed = {number for number, attempt in state.journal.attempts.items() if attempt.ended}
+    return closed | set(range(1, state.newest_attempt()))
+
+
+def end(state: RunState, ended: set[int], journal: JournalWriter, by: str, grace_s: float) -> str:
+    """Ends them, tells the journal, and says in words what was done. For the one writer."""
+    spared = _ancestors()
+    found = [start for start in find(state, ended) if start.pid not in spared]
+    if not found:
+        return "nothing is left of ended attempts"
+    left = cleanup.end([(p.pid, p.starttime) for p in found], grace_s, lambda: None)
+    gone = [p for p in found if (p.pid, p.starttime) not in left]
+    text = f"ended {_names(gone)}" if gone else "ended nothing"
+    if left:
+        text += f"; {', '.join(str(pid) for pid, _ in left)} cannot be ended (state D)"
+    attempts = ", ".join(str(n) for n in sorted({p.attempt for p in found}))
+    journal.write(events.Action(name="clean", by=by, on=f"attempt {attempts}", result=text))
+    return text
+
+
+def clean(run: RunDir, by: str, grace_s: float) -> str:
+    """The same from a viewer: through the supervisor if there is one, else as the writer.
+
+    Raises RunDirError or ControlError, in a sentence, when it cannot be done.
+    """
+    identity = run.identity()
+    if elsewhere := rundir.is_here(identity):
+        raise rundir.RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
+    if run.lock_is_held():
+        request = control.Request("clean", by)
+        answer = control.ask(Path(identity.socket), request, ANSWER_S)
+        return answer.text
+    lock = rundir.Lock(run)
+    try:
+        return _alone(run, by, grace_s)
+    finally:
+        lock.release()
+
+
+def _alone(run: RunDir, by: str, grace_s: float) -> str:
+    follower = Follower(run)
+    follower.poll()
+    newest = follower.state.newest_attempt()
+    known = follower.state.journal.attempts.get(newest)
+    alive = follower.liveness()
+    if known and not known.ended and not alive.agent and not alive.ranks:  # the lock is ours
+        ending.close_dead(run, follower, newest, by)
+        follower.poll()
+    journal = JournalWriter(run.journal, run.reserve)
+    try:
+        return end(follower.state, ended_attempts(follower.state), journal, by, grace_s)
+    finally:
+        journal.close()
+
+
+def _names(found: list[events.ProcessStart]) -> str:
+    def name(start: events.ProcessStart) -> str:
+        of = "" if start.rank is None else f" {start.rank}"
+        if start.role == "worker":
+            of = f" {start.worker} of rank {start.rank}"
+        return f"{start.role}{of} (pid {start.pid})"
+
+    shown = [name(start) for start in found[:4]]
+    more = [f"{len(found) - 4} more"] if len(found) > 4 else []
+    return ", ".join(shown + more)
+
+
+def _same_user(pid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def _ancestors() -> set[int]:
+    """Ourselves and all above us."""
+    found, pid = set(), os.getpid()
+    while pid and pid not in found:
+        found.add(pid)
+        stat = processes.read_stat(pid)
+        pid = stat.ppid if stat else 0
+    return found

@@ -1,0 +1,202 @@
+"""The application around the dashboard: themes, keys that need the run, the way out.
+
+It shows what a feed hands over and asks for what a person wants done; it opens no file and
+looks into no /proc itself. Whatever may take time runs in a thread that nobody waits for, so
+that leaving is always immediate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from textual.app import App, SystemCommand
+from textual.command import CommandPalette
+from textual.message import Message
+from textual.screen import Screen
+from textual.theme import Theme
+
+from bitwatch.attach.follow import Snapshot
+from bitwatch.record.rundir import RunDir
+from bitwatch.record.view import View
+from bitwatch.tui import keys
+from bitwatch.tui.screens.dashboard import Commands, Dashboard
+from bitwatch.tui.themes import DEFAULT, variables_of
+
+
+class Source(Protocol):
+    """Who gives pictures of a run: `attach.follow.Feed`, or a test."""
+
+    run: RunDir
+    latest: Snapshot | None
+
+    def listen(self, told: Callable[[Snapshot], object]) -> None: ...
+    def go_on(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Bitwatch(App[None]):
+    TITLE = "bitwatch"
+    CSS_PATH = "bitwatch.tcss"
+    BINDINGS = [keys.INTERRUPT]
+    ENABLE_COMMAND_PALETTE = True
+    ESCAPE_TO_MINIMIZE = False
+
+    class Arrived(Message):
+        """A new picture, from the reading thread. Only the newest waits."""
+
+        def __init__(self, snapshot: Snapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Bitwatch.Arrived)
+
+    class Done(Message):
+        """A command in the background has something to say."""
+
+        def __init__(self, text: str, *, bad: bool) -> None:
+            super().__init__()
+            self.text = text
+            self.bad = bad
+
+    def __init__(
+        self,
+        source: Source | None,
+        commands: Commands,
+        themes: list[Theme],
+        theme: str = DEFAULT,
+        complaints: Iterable[str] = (),
+        choose: Callable[[], Screen[Any]] | None = None,
+        open_run: Callable[[RunDir], Source] | None = None,
+    ) -> None:
+        """Without a `source`, `choose` makes the screen that asks for a run, and `open_run`
+        gives the source of the answer."""
+        super().__init__()
+        self.source = source
+        self.commands = commands
+        self.crash: BaseException | None = None
+        self.seen: View | None = None
+        self._complaints = list(complaints)
+        self._choose = choose
+        self._open_run = open_run
+        for name in list(self.available_themes):
+            if name != self.theme:
+                self.unregister_theme(name)
+        before = self.theme
+        for each in themes:
+            self.register_theme(each)
+        self.theme = theme
+        if before not in {each.name for each in themes}:
+            self.unregister_theme(before)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return variables_of(self.current_theme)
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
+                loop.add_signal_handler(number, self.detach)
+        for text in self._complaints:
+            self.notify(text, severity="warning", timeout=10, markup=False)
+        if self.source is not None:
+            self._follow(self.source)
+        elif self._choose is not None:
+            self.push_screen(self._choose(), self._chosen)
+
+    def _chosen(self, run: RunDir | None) -> None:
+        if run is None or self._open_run is None:
+            self.exit()
+            return
+        self.source = self._open_run(run)
+        self.push_screen(Dashboard(run, self))
+        self._follow(self.source)
+
+    def get_default_screen(self) -> Screen[Any]:
+        """With a picture that is there already, it is the first thing painted."""
+        if self.source is None:
+            return super().get_default_screen()
+        return Dashboard(self.source.run, self, self.source.latest)
+
+    def _follow(self, source: Source) -> None:
+        source.listen(lambda snapshot: self.post_message(self.Arrived(snapshot)))
+
+    # -- pictures -------------------------------------------------------------------------
+
+    def on_bitwatch_arrived(self, message: Arrived) -> None:
+        self.seen = message.snapshot.view
+        for screen in self.screen_stack:
+            if isinstance(screen, Dashboard):
+                screen.take(message.snapshot)
+        if self.source is not None:
+            self.call_after_refresh(self.source.go_on)
+
+    # -- keys -----------------------------------------------------------------------------
+
+    def action_interrupt(self) -> None:
+        """ctrl+c means too many things to do any of them here."""
+        self.notify("q detaches (the run goes on), S stops the run", timeout=4, markup=False)
+
+    def detach(self) -> None:
+        if self.source is not None:
+            self.source.close()
+        self.exit()
+
+    async def action_quit(self) -> None:
+        self.detach()
+
+    def in_background(self, work: Callable[[], str]) -> None:
+        """Runs it in a thread that an exit does not wait for, and shows what it says."""
+
+        def body() -> None:
+            try:
+                text, bad = work(), False
+            except Exception as error:  # whatever it is: a sentence on the screen
+                text, bad = str(error) or type(error).__name__, True
+            self.post_message(self.Done(text, bad=bad))
+
+        threading.Thread(target=body, name="command", daemon=True).start()
+
+    def on_bitwatch_done(self, message: Done) -> None:
+        if message.bad:
+            self.notify(message.text, severity="error", timeout=10, markup=False)
+        else:
+            self.notify(message.text, timeout=10, markup=False)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        if isinstance(screen, Dashboard):
+            for key in keys.KEYS:
+                if not key.id.startswith("app."):
+                    title = f"{key.label[:1].upper()}{key.label[1:]}"
+                    yield SystemCommand(title, f"{key.help}  ({key.name})", _run(screen, key.id))
+        for name in self.available_themes:
+            yield SystemCommand(f"Theme: {name}", "Change the colours", self._theme_setter(name))
+
+    def _theme_setter(self, name: str) -> Callable[[], None]:
+        def change() -> None:
+            self.theme = name
+
+        return change
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(id="--command-palette"))
+
+    # -- the end --------------------------------------------------------------------------
+
+    def _fatal_error(self) -> None:
+        """Instead of Textual's traceback over the shell: whoever started us writes a file."""
+        self.crash = self._exception
+        self._close_messages_no_wait()
+
+
+def _run(screen: Screen[Any], action: str) -> Callable[[], Any]:
+    async def go() -> None:
+        await screen.run_action(action)
+
+    return go

@@ -1,0 +1,287 @@
+"""The processes of a run as rows of a tree, or flat and sorted. Pure.
+
+A row is known by its identities (pid, starttime), so that a selection stays with a process
+whatever row it moves to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bitwatch.record.events import Reader
+from bitwatch.record.view import ProcessRow, View
+from bitwatch.tui.draw import plain
+
+Key = tuple[int, int]
+
+ROLE_ORDER = (
+    "supervisor",
+    "agent",
+    "rank",
+    "worker",
+    "resource tracker",
+    "compile worker",
+    "sensor",
+)
+LETTERS = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "blocked",  # in the kernel, on a disk or a driver: no signal reaches it
+    "T": "stopped",
+    "t": "traced",
+    "Z": "defunct",
+    "X": "dead",
+    "I": "sleeping",
+}
+STATE_ROLES = {
+    "running": "fine",
+    "reading": "fine",
+    "idle": "warning",
+    "blocked": "warning",
+    "stopped": "warning",
+    "traced": "warning",
+    "defunct": "bad",
+    "dead": "bad",
+    "failed": "bad",
+    "leftover": "bad",
+    "starting": "accent",
+}
+SORTS = ("pid", "role", "state", "age", "cpu", "mem", "gpu", "command")
+
+
+@dataclass
+class Row:
+    """One line of the panel. More than one identity: several in one line. `tone` is the role
+    in which the state is shown."""
+
+    process: ProcessRow
+    role: str
+    state: str
+    guides: str = ""
+    keys: tuple[Key, ...] = ()
+    gpu_mib: float | None = None
+    rss_mib: float | None = None
+    cpu_percent: float | None = None
+    tone: str = ""
+    children: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tone = self.tone or STATE_ROLES.get(self.state, "quiet")
+
+
+def rows(
+    view: View,
+    *,
+    tree: bool = True,
+    sort: str = "pid",
+    descending: bool = False,
+    text: str = "",
+    collapse: int = 0,
+) -> list[Row]:
+    """`text` keeps rows that contain it (in a tree with what stands above them). `collapse`:
+    0 shows every process, 1 joins idle workers of a rank, 2 all workers of a rank."""
+    made = _make(view)
+    if not tree:
+        flat = [row for row in made.values() if _contains(row, text)]
+        return sorted(flat, key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=descending)
+    by_pid = {row.process.pid: row for row in made.values()}
+    roots: list[Row] = []
+    for row in made.values():
+        parent = by_pid.get(row.process.ppid)
+        (parent.children if parent and parent is not row else roots).append(row)
+    found: list[Row] = []
+    for root in _ordered(roots):
+        _walk(root, "", "", found, text.lower(), collapse)
+    return found
+
+
+def leftovers(view: View, text: str = "") -> list[Row]:
+    """What ended attempts have left alive, as rows of their own. Only the journal knows them:
+    no sample says how much processor or memory they take, but NVML may."""
+    gpu = _gpu_memory(view)
+    found = []
+    for left in sorted(view.leftovers, key=lambda p: (p.attempt, _rank_of(p.role), p.pid)):
+        process = ProcessRow(
+            pid=left.pid,
+            starttime=left.starttime,
+            ppid=left.ppid,
+            role=left.role,
+            state="",
+            rank=left.rank,
+            worker=left.worker,
+            command=left.command,
+            started=left.t,
+        )
+        role = _role(process, None)
+        if left.role == "worker" and left.rank is not None:
+            role += f" of rank {left.rank}"
+        found.append(Row(process, role, "leftover", "", (process.key,), gpu.get(left.pid)))
+    return [row for row in found if _contains(row, text)]
+
+
+def counts(view: View) -> dict[str, int]:
+    """How many of each role, in the order of the tree."""
+    found: dict[str, int] = {}
+    for process in sorted(view.processes, key=lambda p: _rank_of(p.role)):
+        found[process.role] = found.get(process.role, 0) + 1
+    return found
+
+
+def _gpu_memory(view: View) -> dict[int, float]:
+    """MiB by pid, over all GPUs."""
+    held: dict[int, float] = {}
+    for card in view.gpus.gpus if view.gpus else ():
+        for pid, mib in card.processes or ():
+            held[pid] = held.get(pid, 0.0) + (mib or 0.0)
+    return held
+
+
+def _make(view: View) -> dict[Key, Row]:
+    readers = {(r.pid, r.starttime): r for r in view.readers if r.loader == "train"}
+    gpu = _gpu_memory(view)
+    made = {}
+    for process in view.processes:
+        reader = readers.get(process.key) if process.role == "worker" else None
+        made[process.key] = Row(
+            process=process,
+            role=_role(process, reader),
+            state=_state(process, reader),
+            keys=(process.key,),
+            gpu_mib=gpu.get(process.pid),
+            rss_mib=process.rss_mib,
+            cpu_percent=process.cpu_percent,
+        )
+    return made
+
+
+def _role(process: ProcessRow, reader: Reader | None) -> str:
+    if process.role == "rank" and process.rank is not None:
+        return f"rank {process.rank}"
+    if process.role == "worker" and process.worker is not None:
+        shards = reader.shards if reader else []
+        if not shards:
+            return f"worker {process.worker}"
+        shown = ", ".join(plain(str(shard)) for shard in shards[:2])
+        more = f" +{len(shards) - 2}" if len(shards) > 2 else ""
+        return f"worker {process.worker} · shard {shown}{more}"
+    return plain(process.role)
+
+
+def _state(process: ProcessRow, reader: Reader | None) -> str:
+    """What a worker says of itself says more than that it sleeps; the kernel's worst news
+    come first."""
+    word = LETTERS.get(process.state, plain(process.state) or "unknown")
+    if reader and word in ("running", "sleeping"):
+        return reader.state
+    if reader and word == "defunct" and reader.state in ("idle", "done"):
+        return "ended"  # with nothing (more) to read PyTorch ends a worker; no harm is done
+    return word
+
+
+def _walk(row: Row, above: str, own: str, found: list[Row], text: str, collapse: int) -> bool:
+    """Appends a row and what is below it; with a text only what has it in sight."""
+    row.guides = above + own
+    place = len(found)
+    found.append(row)
+    children = _collapsed(_ordered(row.children), collapse)
+    inner = above + {"": "", "├─ ": "│  ", "└─ ": "   "}[own]
+    kept = False
+    for at, child in enumerate(children):
+        guide = "└─ " if at == len(children) - 1 else "├─ "
+        kept = _walk(child, inner, guide, found, text, collapse) or kept
+    kept = kept or _contains(row, text)
+    if not kept:
+        del found[place:]
+    return kept
+
+
+def _collapsed(children: list[Row], collapse: int) -> list[Row]:
+    if collapse == 0:
+        return children
+    workers = [
+        row
+        for row in children
+        if row.process.role == "worker"
+        and not row.children
+        and (collapse == 2 or row.state == "idle")
+    ]
+    if len(workers) < 2:
+        return children
+    joined = _join(workers)
+    return [joined if row is workers[0] else row for row in children if row not in workers[1:]]
+
+
+def _join(workers: list[Row]) -> Row:
+    """Workers of one rank in one line, which says how many and what they do."""
+    states = [row.state for row in workers]
+    kinds = sorted(set(states), key=lambda kind: (STATE_ROLES.get(kind) != "fine", kind))
+    odd = [kind for kind in kinds if STATE_ROLES.get(kind) in ("bad", "warning")]
+    state = kinds[0]
+    what = f"{state} ×{len(workers)}"
+    if len(kinds) > 1:
+        what = ", ".join(f"{states.count(kind)} {kind}" for kind in kinds)
+        state = f"{states.count(odd[-1])} {odd[-1]}" if odd else kinds[-1]
+    first = workers[0]
+    return Row(
+        process=first.process,
+        role=f"worker {_numbers([row.process.worker for row in workers])} · {what}",
+        state=state,
+        keys=tuple(key for row in workers for key in row.keys),
+        gpu_mib=_sum([row.gpu_mib for row in workers]),
+        rss_mib=_sum([row.rss_mib for row in workers]),
+        cpu_percent=_sum([row.cpu_percent for row in workers]),
+        tone=STATE_ROLES.get(odd[-1] if odd else kinds[0], "quiet"),
+    )
+
+
+def _numbers(numbers: list[int | None]) -> str:
+    """2, 3 · 0–15"""
+    known = sorted(number for number in numbers if number is not None)
+    if len(known) > 2 and known == list(range(known[0], known[-1] + 1)):
+        return f"{known[0]}–{known[-1]}"
+    return ", ".join(str(number) for number in known)
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _ordered(rows_: list[Row]) -> list[Row]:
+    return sorted(rows_, key=_order)
+
+
+def _order(row: Row) -> tuple[int, int, int, int, int]:
+    process = row.process
+    return (
+        _rank_of(process.role),
+        -1 if process.rank is None else process.rank,
+        -1 if process.worker is None else process.worker,
+        process.pid,
+        process.starttime,
+    )
+
+
+def _rank_of(role: str) -> int:
+    return ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
+
+
+def _contains(row: Row, text: str) -> bool:
+    if not text:
+        return True
+    where = f"{row.process.pid} {row.role} {row.state} {row.process.command}"
+    return text.lower() in where.lower()
+
+
+SORT_KEYS: dict[str, Callable[[Row], Any]] = {
+    "pid": lambda row: (row.process.pid, row.process.starttime),
+    "role": _order,
+    "state": lambda row: (row.state, _order(row)),
+    "age": lambda row: (-(row.process.started or 0.0), row.process.pid),
+    "cpu": lambda row: (-(row.cpu_percent or 0.0), row.process.pid),
+    "mem": lambda row: (-(row.rss_mib or 0.0), row.process.pid),
+    "gpu": lambda row: (-(row.gpu_mib or 0.0), row.process.pid),
+    "command": lambda row: (row.process.command, row.process.pid),
+}

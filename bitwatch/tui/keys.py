@@ -1,0 +1,73 @@
+"""The keys of the dashboard: one table that makes bindings, footer, help and palette."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from textual.binding import Binding, BindingType
+
+
+class Key(NamedTuple):
+    """`keys` are Textual's names, the first is the one that is shown; `id` stays when keys
+    are given to something else. `footer` is False for what the help alone mentions."""
+
+    keys: str
+    id: str
+    label: str
+    help: str
+    shown: str = ""
+    footer: bool = True
+
+    @property
+    def name(self) -> str:
+        """As a person writes it."""
+        return self.shown or self.keys.partition(",")[0]
+
+
+KEYS = (
+    Key("q,ctrl+q", "detach", "detach", "Leave the screen. The run goes on.", shown="q"),
+    Key("S", "stop", "stop", "Stop the run with a checkpoint, after a question."),
+    Key("c", "clean", "clean up", "End what ended attempts have left behind."),
+    Key("w", "why", "why", "What is wrong, the evidence, and what to do."),
+    Key("l", "logs", "logs", "What the ranks and torchrun print, as it comes."),
+    Key("p", "pause", "pause", "Hold the picture still; reading goes on."),
+    Key("t", "tree", "tree", "Processes as a tree, or as a flat list."),
+    Key("y", "log", "log y", "Loss on a logarithmic or a linear scale."),
+    Key("m", "smooth", "smooth", "Smoothing of the loss."),
+    Key("1", "panel('gpus')", "GPUs", "Go to the GPUs; again: fill the screen.", footer=False),
+    Key("2", "panel('readers')", "readers", "The same for the readers.", footer=False),
+    Key("3", "panel('loss')", "loss", "The same for the loss.", footer=False),
+    Key("4", "panel('processes')", "processes", "The same for the processes.", footer=False),
+    Key("tab", "app.focus_next", "next panel", "Go from panel to panel.", footer=False),
+    Key("shift+tab", "app.focus_previous", "back", "And back.", footer=False),
+    Key("escape", "restore", "all panels", "Back from a panel that fills the screen.", footer=False),
+    Key("question_mark,h,f1", "help", "help", "This page.", shown="?"),
+    Key("ctrl+p", "app.command_palette", "palette", "Commands and themes by name.", shown="^p"),
+)  # fmt: skip
+PANELS = ("1-4", "panels")
+INTERRUPT = Binding("ctrl+c", "interrupt", show=False, priority=True)
+
+
+def bindings() -> list[BindingType]:
+    return [
+        Binding(key.keys, key.id, key.label, show=False, tooltip=key.help, id=_plain(key))
+        for key in KEYS
+        if not key.id.startswith("app.command")  # Textual binds its palette itself
+    ]
+
+
+def footer(doing: set[str], panels: bool = True) -> list[tuple[str, str]]:
+    """(key, label) of what does something now: `doing` names the ids."""
+    pairs = [(key.name, key.label) for key in KEYS if key.footer and key.id in doing]
+    if panels:
+        at = max(0, len(pairs) - 2)
+        pairs.insert(at, PANELS)
+    return pairs
+
+
+def by_name(name: str) -> Key | None:
+    return next((key for key in KEYS if key.name == name), None)
+
+
+def _plain(key: Key) -> str:
+    return key.id.replace("app.", "").replace("panel('", "").replace("')", "")

@@ -1,0 +1,267 @@
+"""The dashboard: its panels, how they share the terminal, and what its keys do.
+
+Layouts by size, from the design: full (panels side by side), compact (80x24: a line a GPU,
+the curve, a line each for readers and processes), small (60x15: header, alert, curve, one
+line for all GPUs), and below that a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from textual import events as textual_events
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.screen import Screen
+from textual.widgets import Static
+
+from bitwatch.attach.follow import Snapshot
+from bitwatch.record.rundir import RunDir
+from bitwatch.record.view import END_STATES, View
+from bitwatch.tui import keys
+from bitwatch.tui.widgets.alerts import AlertBar
+from bitwatch.tui.widgets.footer import KeyFooter
+from bitwatch.tui.widgets.gpus import GpuPanel
+from bitwatch.tui.widgets.header import Header
+from bitwatch.tui.widgets.loss import LossPanel
+from bitwatch.tui.widgets.panel import Panel
+from bitwatch.tui.widgets.processes import ProcessPanel
+from bitwatch.tui.widgets.readers import ReaderPanel
+
+FULL, COMPACT, SMALL, TINY = "full", "compact", "small", "tiny"
+MOST_GPUS = 8  # lines; more are summed up in the last
+TOO_SMALL = "too small: needs 60x15"
+
+
+def layout(width: int, height: int) -> str:
+    if width < 40 or height < 10:
+        return TINY
+    if width < 78 or height < 20:
+        return SMALL
+    return FULL if width >= 100 and height >= 28 else COMPACT
+
+
+class Commands(Protocol):
+    """What a person may have done to a run. Each takes its time, and says what it did."""
+
+    def stop(self, run: RunDir, attempt: int) -> str: ...
+    def clean(self, run: RunDir) -> str: ...
+
+
+class Host(Protocol):
+    """The application, as far as a dashboard needs it."""
+
+    commands: Commands
+
+    def detach(self) -> None: ...
+    def in_background(self, work: Callable[[], str]) -> None: ...
+
+
+class Dashboard(Screen[None]):
+    BINDINGS = keys.bindings()
+    AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
+
+    def __init__(self, run: RunDir, host: Host, first: Snapshot | None = None) -> None:
+        super().__init__()
+        self.run = run
+        self.host = host
+        self.snapshot = first
+        self.paused = False
+        self._maximised = ""
+        self._layout = FULL
+        self._rows = 0  # of processes, the most so far: workers come and go, the layout stays
+        self.header = Header()
+        self.alerts = AlertBar()
+        self.alerts.remedies = {"leftovers": ("c", "clean up")}
+        self.gpus, self.readers = GpuPanel(), ReaderPanel()
+        self.loss, self.processes = LossPanel(), ProcessPanel()
+        self.panels: tuple[Panel, ...] = (self.gpus, self.readers, self.loss, self.processes)
+        self.footer = KeyFooter()
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.alerts
+        with Container(id="body"):
+            with Container(id="top"):
+                with Vertical(id="left"):
+                    yield self.gpus
+                    yield self.readers
+                yield self.loss
+            yield self.processes
+        yield self.footer
+        yield Static(TOO_SMALL, id="too-small", markup=False)
+
+    def on_mount(self) -> None:
+        self._arrange()
+        self._paint()
+
+    # -- pictures -------------------------------------------------------------------------
+
+    def take(self, snapshot: Snapshot) -> None:
+        """The newest picture. While paused it is kept and not shown."""
+        self.snapshot = snapshot
+        if not self.paused:
+            self._paint()
+
+    def _paint(self) -> None:
+        snapshot = self.snapshot
+        if snapshot is None:
+            return
+        self.header.mode = "paused" if self.paused else snapshot.mode
+        self.loss.filled = snapshot.filled
+        view, now = snapshot.view, snapshot.now
+        for widget in (self.header, self.alerts, *self.panels):
+            widget.show(view, now)
+        self._fit(view)
+        self._name_keys()
+
+    @property
+    def view(self) -> View:
+        return self.snapshot.view if self.snapshot else View()
+
+    # -- layout ---------------------------------------------------------------------------
+
+    def on_resize(self, event: textual_events.Resize) -> None:
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._layout = layout(*self.app.size)
+        for name in (FULL, COMPACT, SMALL, TINY):
+            self.set_class(name == self._layout, f"-{name}")
+        self.set_class(bool(self._maximised), "-maximised")
+        for panel in self.panels:
+            panel.set_class(panel.id == self._maximised, "-maximised")
+        self.alerts.rows = 2 if self._layout == FULL else 1
+        self._fit(self.view)
+        self._name_keys()
+
+    def _fit(self, view: View) -> None:
+        """Gives the panels the lines that they can fill, and the curve the rest."""
+        gpus, readers, processes = self.gpus, self.readers, self.processes
+        if self._maximised:
+            for panel in (gpus, readers, processes):
+                panel.styles.height = "1fr"
+            return
+        rows = max(1, _gpu_rows(view))
+        if self._layout == FULL:
+            self._rows = max(self._rows, len(view.processes) + len(view.leftovers))
+            if view.state in END_STATES:
+                self._rows = len(view.processes) + len(view.leftovers)
+            most = (self.app.size.height - 5) // 2
+            gpus.styles.height = min(rows, MOST_GPUS) + 2
+            readers.styles.height = "1fr"
+            processes.styles.height = max(5, min(self._rows + 3, most))
+        else:
+            gpus.styles.height = min(rows, MOST_GPUS) if self._layout == COMPACT else 1
+            readers.styles.height = processes.styles.height = 1
+
+    def action_panel(self, which: str) -> None:
+        """The first press goes to a panel, the second fills the screen with it. Where a panel
+        is only a line, or not there at all, the first press already does."""
+        panel = next(panel for panel in self.panels if panel.id == which)
+        if self._maximised == which:
+            self._maximised = ""
+        elif self._maximised or panel.has_focus or panel.size.height <= 1:
+            self._maximised = which
+        self._arrange()
+        panel.focus()
+
+    def action_restore(self) -> None:
+        self._maximised = ""
+        self._arrange()
+
+    # -- keys -----------------------------------------------------------------------------
+
+    def _name_keys(self) -> None:
+        """The footer names what does something now."""
+        view = self.view
+        doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
+        doing.add("app.command_palette")
+        if view.attempt and view.state not in END_STATES:
+            doing.add("stop")
+        if view.leftovers:
+            doing.add("clean")
+        if self._layout != FULL and self._maximised != "processes":
+            doing.discard("tree")
+        self.footer.show_keys(keys.footer(doing))
+
+    def on_alert_bar_pressed(self, message: AlertBar.Pressed) -> None:
+        self._press(message.key)
+
+    def on_key_footer_pressed(self, message: KeyFooter.Pressed) -> None:
+        self._press(message.key)
+
+    def _press(self, name: str) -> None:
+        key = keys.by_name(name)
+        if key is not None:
+            self.call_later(self.run_action, key.id)
+
+    def action_detach(self) -> None:
+        self.host.detach()
+
+    def action_pause(self) -> None:
+        self.paused = not self.paused
+        if self.paused and self.snapshot:
+            self.header.mode = "paused"
+            self.header.show(self.view, self.snapshot.now)
+        else:
+            self._paint()
+
+    def action_tree(self) -> None:
+        self.processes.as_tree = not self.processes.as_tree
+        self.processes.repaint()
+
+    def action_log(self) -> None:
+        self.loss.log_scale = not self.loss.log_scale
+        self.loss.repaint()
+
+    def action_smooth(self) -> None:
+        self.loss.smooth = not self.loss.smooth
+        self.loss.repaint()
+
+    def action_help(self) -> None:
+        from bitwatch.tui.screens.help import Help
+
+        self.app.push_screen(Help())
+
+    def action_why(self) -> None:
+        from bitwatch.tui.screens.why import Why
+
+        self.app.push_screen(Why(self.view))
+
+    def action_logs(self) -> None:
+        from bitwatch.tui.screens.logs import Logs
+
+        if self.view.attempt:
+            self.app.push_screen(Logs(self.run, self.view.attempt))
+        else:
+            self.notify("this run has no attempt yet", markup=False)
+
+    def action_stop(self) -> None:
+        """The dialog asks about the attempt that is on the screen now, and about no later."""
+        from bitwatch.tui.screens.confirm import ConfirmStop
+
+        view = self.view
+        if not view.attempt or view.state in END_STATES:
+            self.notify(f"nothing to stop: {view.state}", markup=False)
+            return
+        run, attempt, commands = self.run, view.attempt, self.host.commands
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.host.in_background(lambda: commands.stop(run, attempt))
+
+        self.app.push_screen(ConfirmStop(run.id, attempt, view), answered)
+
+    def action_clean(self) -> None:
+        """Acts at once: only what the record proves to be ours and over."""
+        run, commands = self.run, self.host.commands
+        self.notify("looking for what ended attempts have left", timeout=3, markup=False)
+        self.host.in_background(lambda: commands.clean(run))
+
+
+def _gpu_rows(view: View) -> int:
+    if view.gpus and view.gpus.gpus:
+        return len(view.gpus.gpus)
+    return sum(row.role == "rank" for row in view.processes)

@@ -1,0 +1,55 @@
+"""What a page over the dashboard has in common: a frame, a title, and the keys that close it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+CLOSE = Binding("escape,q", "close", "close", show=False)
+
+
+class Block(NamedTuple):
+    """A paragraph, its lines indented alike. `one_line` cuts it instead of breaking it."""
+
+    text: Content
+    indent: int = 0
+    one_line: bool = False
+
+
+class Page(ModalScreen[None]):
+    """A scrolling text over the dashboard."""
+
+    BINDINGS = [
+        CLOSE,
+        Binding("up,k", "scroll(-1)", show=False),
+        Binding("down,j", "scroll(1)", show=False),
+        Binding("pageup", "scroll(-10)", show=False),
+        Binding("pagedown,space", "scroll(10)", show=False),
+    ]
+
+    def __init__(self, title: str, body: list[Block]) -> None:
+        super().__init__(classes="page")
+        self._title = title
+        self._body = body
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(self._title)
+            dialog.border_subtitle = Content("escape closes")
+            with VerticalScroll(id="scroll", can_focus=True):
+                for block in self._body:
+                    words = Static(block.text, classes="line" if block.one_line else "")
+                    words.styles.padding = (0, 0, 0, block.indent)
+                    yield words
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one("#scroll").scroll_relative(y=lines, animate=False)

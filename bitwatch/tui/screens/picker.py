@@ -1,0 +1,106 @@
+"""Which run? Live ones first, then ended ones with how they ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from bitwatch.attach.choose import Choice
+from bitwatch.record.rundir import RunDir
+from bitwatch.record.view import END_STATES
+from bitwatch.text import duration, number
+from bitwatch.tui.draw import clip, fit, plain
+from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
+
+COLOURS = {"fine": "$fine", "warning": "$warning", "bad": "$bad", "accent": "$accent"}
+
+
+class Picker(Screen[RunDir]):
+    """Dismissed with the run that was chosen. `read` lists them, in a thread of ours."""
+
+    BINDINGS = [
+        Binding("escape,q,ctrl+q", "leave", show=False),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+    ]
+
+    class Read(Message):
+        def __init__(self, choices: list[Choice]) -> None:
+            super().__init__()
+            self.choices = choices
+
+    def __init__(self, read: Callable[[], Iterable[list[Choice]]]) -> None:
+        super().__init__()
+        self._read = read
+        self._choices: dict[str, Choice] = {}
+        self._left = threading.Event()
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog full") as dialog:
+            dialog.border_title = "Which run?"
+            dialog.border_subtitle = "enter opens · q leaves"
+            yield OptionList(id="runs", markup=False)
+
+    def on_mount(self) -> None:
+        threading.Thread(target=self._list, name="runs", daemon=True).start()
+
+    def on_unmount(self) -> None:
+        self._left.set()
+
+    def _list(self) -> None:
+        for choices in self._read():
+            if self._left.is_set():
+                break
+            self.post_message(self.Read(choices))
+
+    def on_picker_read(self, message: Read) -> None:
+        """The cursor stays on the run, wherever that has moved."""
+        options = self.query_one(OptionList)
+        on = options.highlighted_option.id if options.highlighted_option else None
+        self._choices = {choice.run.id: choice for choice in message.choices}
+        width = max(20, self.size.width - 8)
+        options.set_options(
+            Option(row(choice, width), id=choice.run.id) for choice in message.choices
+        )
+        if on in self._choices:
+            options.highlighted = options.get_option_index(str(on))
+        elif message.choices:
+            options.highlighted = 0
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        choice = self._choices.get(str(event.option_id))
+        if choice is not None:
+            self.dismiss(choice.run)
+
+    def action_move(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        options.action_cursor_down() if by > 0 else options.action_cursor_up()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def row(choice: Choice, width: int) -> Content:
+    role = STATE_ROLES[choice.state]
+    colour = COLOURS.get(role, "$quiet")
+    step = f"{choice.step:,}/{choice.steps:,}" if choice.steps else ""
+    loss = f"loss {number(choice.loss, 4)}" if choice.loss is not None else ""
+    ago = f"{duration(choice.age_s)} ago" if choice.age_s is not None else ""
+    name = max(12, width - 12 - 17 - 13 - 14)
+    over = choice.state in END_STATES
+    return Content.assemble(
+        (f"{STATE_SHAPES.get(choice.state, '●')} {choice.state:<10}", colour),
+        (fit(clip(plain(choice.run.id), name), name), "$quiet" if over else "bold $foreground"),
+        (f"{step:>17}", "$foreground"),
+        (f"{loss:>13}", "$foreground"),
+        (f"{ago:>14}", "$quiet"),
+    )

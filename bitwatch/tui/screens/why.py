@@ -1,0 +1,63 @@
+"""What is wrong, how one knows, and what to do: the alerts with their evidence."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from bitwatch.record.events import Alert
+from bitwatch.record.view import View
+from bitwatch.text import clock
+from bitwatch.tui.draw import plain
+from bitwatch.tui.screens.dialog import Block, Page
+from bitwatch.tui.widgets.alerts import SHAPES, by_severity
+
+COLOURS = {"error": "$bad", "warning": "$warning", "info": "$accent"}
+EVIDENCE = 12  # lines of it that are shown
+HISTORY = 10  # alerts raised and cleared before
+EMPTY = Block(Content(""))
+
+
+class Why(Page):
+    BINDINGS = [("w", "close", "close")]
+
+    def __init__(self, view: View) -> None:
+        super().__init__("Why", text(view))
+
+
+def text(view: View) -> list[Block]:
+    blocks: list[Block] = []
+    if view.cause:
+        blocks += _said(f"{view.state}: {plain(view.cause)}", "$bad", [], "")
+    if view.note:
+        blocks += _said(plain(view.note), "$warning", [], "")
+    for alert in by_severity(view.alerts):
+        blocks += _alert(alert)
+    if not blocks:
+        blocks.append(Block(Content("Nothing is wrong that bitwatch knows of.")))
+    gone = [alert for alert in view.past_alerts if alert.attempt == view.attempt]
+    if gone:
+        blocks += [EMPTY, Block(Content.styled("Before, in this attempt", "bold $quiet"))]
+        for alert in reversed(gone[-HISTORY:]):
+            word = "cleared" if alert.cleared else "raised"
+            line = f"{clock(alert.t)}  {word:<9}{plain(alert.text or alert.id)}"
+            blocks.append(Block(Content.styled(line, "$quiet"), 2, one_line=True))
+    return blocks
+
+
+def _alert(alert: Alert) -> list[Block]:
+    title = f"{SHAPES[alert.severity]} {plain(alert.text)}"
+    evidence = [plain(line) for line in alert.evidence[:EVIDENCE]]
+    if len(alert.evidence) > EVIDENCE:
+        evidence.append(f"and {len(alert.evidence) - EVIDENCE} more")
+    return _said(title, COLOURS[alert.severity], evidence, plain(alert.next))
+
+
+def _said(title: str, colour: str, evidence: list[str], following: str) -> list[Block]:
+    blocks = [EMPTY, Block(Content.styled(title, f"bold {colour}"))]
+    if evidence:
+        blocks.append(Block(Content.styled("evidence", "$quiet"), 2))
+        blocks += [Block(Content(line), 4) for line in evidence]
+    if following:
+        blocks.append(Block(Content.styled("next", "$quiet"), 2))
+        blocks.append(Block(Content.styled(following, "$accent"), 4))
+    return blocks

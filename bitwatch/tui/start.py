@@ -1,0 +1,172 @@
+"""Opening the screen and leaving it: themes, the feed, the last line, and a crash.
+
+Reading the run begins before Textual is imported, so that the first picture waits for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bitwatch import config as configuration
+from bitwatch.attach import choose, commands
+from bitwatch.attach.follow import Feed
+from bitwatch.record.follow import Follower
+from bitwatch.record.rundir import RunDir
+from bitwatch.record.view import END_STATES, View, view
+from bitwatch.strict import ConfigError
+
+if TYPE_CHECKING:
+    from textual.theme import Theme
+
+SWITCH_S = 0.001  # between threads: the screen answers while a long history is read
+
+
+class Left(msgspec.Struct, frozen=True):
+    """How the screen was left: on which run, how that stood, and where a crash is told."""
+
+    run: RunDir | None
+    seen: View | None
+    crash: Path | None = None
+    error: str = ""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """The themes there are, the one that is wanted, and what was wrong with others."""
+
+    themes: list[Theme]
+    wanted: str
+    complaints: list[str]
+
+
+def look() -> Look:
+    """Raises ConfigError when the theme that the user's file names cannot be used."""
+    from bitwatch.tui.themes import DEFAULT, load
+
+    user = configuration.load_user()
+    themes, complaints = load()
+    names = [theme.name for theme in themes]
+    wanted = user.theme or DEFAULT
+    if wanted not in names:
+        broken = f" ({'; '.join(complaints)})" if complaints else ""
+        raise ConfigError(
+            f'{configuration.user_file()}: theme: there is no theme "{wanted}"; '
+            f"take one of {', '.join(names)}{broken}"
+        )
+    return Look(themes, wanted, complaints)
+
+
+def show(run: RunDir, chosen: Look | None = None) -> Left:
+    """The screen of one run, until it is left."""
+    feed = Feed(run)
+    feed.start()
+    return _open(feed, None, chosen)
+
+
+def pick(home: Path) -> Left:
+    """The choice of a run, then its screen."""
+    return _open(None, home, None)
+
+
+def farewell(left: Left) -> str:
+    """The shell's last line."""
+    if left.run is None:
+        return ""
+    name, over = left.run.id, left.seen is not None and left.seen.state in END_STATES
+    word = f"has ended ({left.seen.state})" if left.seen and over else "goes on"
+    back = "shows it again" if over else "brings it back"
+    if not left.run.path.exists():
+        return f"{name}: its folder {left.run.path} is gone"
+    line = f"{name} {word}; bitwatch attach {name} {back}"
+    if left.crash:
+        return f"the screen failed ({left.error}); {line}; the traceback is in {left.crash}"
+    return line
+
+
+def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
+    from bitwatch.tui.app import Bitwatch
+    from bitwatch.tui.screens.picker import Picker
+
+    sys.setswitchinterval(SWITCH_S)
+    threading.Thread(target=_end_with_the_terminal, name="terminal", daemon=True).start()
+    chosen = chosen or look()
+    app = Bitwatch(
+        feed,
+        commands,
+        chosen.themes,
+        chosen.wanted,
+        chosen.complaints,
+        choose=(lambda: Picker(lambda: choose.growing(home))) if home else None,
+        open_run=_started,
+    )
+    error: BaseException | None = None
+    try:
+        app.run()
+        error = app.crash
+    except KeyboardInterrupt:
+        pass
+    except Exception as raised:
+        error = raised
+    source = app.source
+    if source is not None:
+        source.close()
+    run = source.run if source is not None else None
+    seen = _now(run) if run is not None else None
+    if error is None:
+        return Left(run, seen)
+    _restore_terminal()
+    return Left(run, seen, _tell(error, run), f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def _started(run: RunDir) -> Feed:
+    feed = Feed(run)
+    feed.start()
+    return feed
+
+
+def _now(run: RunDir) -> View:
+    follower = Follower(run, glance=True)
+    follower.poll()
+    return view(follower.state, time.time(), follower.liveness())
+
+
+def _tell(error: BaseException, run: RunDir | None) -> Path:
+    """The traceback in a file, in the run's folder if that can be written."""
+    text = "".join(traceback.format_exception(error))
+    name = f"screen-crash-{int(time.time())}-{os.getpid()}.txt"
+    folders = [run.path] if run is not None else []
+    for folder in (*folders, Path(tempfile.gettempdir())):
+        try:
+            (folder / name).write_text(text)
+        except OSError:
+            continue
+        return folder / name
+    return Path(os.devnull)
+
+
+def _end_with_the_terminal() -> None:
+    """When the terminal is gone and a shell has hung-up signals ignored, nobody would tell us,
+    and reading keys from nothing would take a whole core."""
+    with contextlib.suppress(OSError, ValueError):
+        terminal = select.poll()
+        terminal.register(sys.stdin.fileno(), 0)  # only what cannot be masked: a hang-up
+        terminal.poll()
+        os._exit(0)
+
+
+def _restore_terminal() -> None:
+    """What a screen that died may have left on: mouse reports, the other buffer, no cursor."""
+    sys.stdout.write(
+        "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[0m"
+    )
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""The panels of the dashboard: each draws a View into lines, and knows nothing else."""

@@ -1,0 +1,147 @@
+"""Which run `attach` opens, and all that it says instead of opening one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bitwatch.record import rundir
+from tests.conftest import Shell, until
+from tests.terminal import Terminal
+from tests.tui import recorded
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def refused(shell: Shell, *arguments: str, code: int = 2) -> str:
+    """The one sentence, in a terminal."""
+    with Terminal(shell, "attach", *arguments) as screen:
+        found, lines = screen.leave()
+    assert found == code, lines
+    assert not any("Traceback" in line for line in lines)
+    return " ".join(lines)
+
+
+def test_no_runs_at_all(shell: Shell) -> None:
+    assert "no runs yet" in refused(shell)
+
+
+def test_a_pid_or_a_log_is_for_later(shell: Shell) -> None:
+    assert "is a pid" in refused(shell, "1234")
+    (shell.folder / "train.log").write_text("loss 1\n")
+    assert "is a file" in refused(shell, "train.log")
+
+
+def test_an_unknown_run_and_two_that_match(shell: Shell) -> None:
+    for _ in range(2):
+        recorded.make(shell.home, ended=True)
+    assert "no such run" in refused(shell, "nothing")
+    assert "2 runs match" in refused(shell, "demo")
+
+
+def test_without_a_terminal_it_names_another_way(shell: Shell) -> None:
+    run = recorded.make(shell.home, ended=True)
+    out, err = shell.run("attach", run.id, code=2)
+    assert out == ""
+    assert err == (
+        f"bitwatch: attach needs a terminal; `bitwatch logs {run.id} -f` follows a run "
+        "without one\n"
+    )
+
+
+def test_the_only_live_run_is_opened(shell: Shell) -> None:
+    for _ in range(2):
+        recorded.make(shell.home, ended=True)
+    live = recorded.make(shell.home)
+    lock = rundir.Lock(live)
+    with Terminal(shell, "attach") as screen:
+        screen.see("400/800", "q detach")
+        screen.press("q")
+        code, lines = screen.leave()
+    lock.release()
+    assert code == 0
+    assert lines[-1].startswith(f"{live.id} goes on; ")
+
+
+def test_several_are_a_choice_with_live_ones_first(shell: Shell) -> None:
+    ended = recorded.make(shell.home, ended=True)
+    live = [recorded.make(shell.home, name=name) for name in ("one", "two")]
+    locks = [rundir.Lock(run) for run in live]
+    with Terminal(shell, "attach") as screen:
+        text = screen.see("Which run?", *(run.id for run in (*live, ended)))
+        rows = [
+            line
+            for line in text.splitlines()
+            if "-" in line and ("demo" in line or "one" in line or "two" in line)
+        ]
+        assert "two" in rows[0] and "one" in rows[1]
+        assert ended.id in rows[2] and "done" in rows[2]
+        screen.press("\x1b[B", "\r")
+        screen.see("400/800", "one")
+        screen.press("q")
+        assert screen.leave()[1][-1].startswith(f"{live[0].id} goes on")
+    with Terminal(shell, "attach") as screen:
+        screen.see("Which run?")
+        screen.press("q")
+        assert screen.leave() == (0, [])
+    for lock in locks:
+        lock.release()
+
+
+def test_a_run_deleted_while_it_is_on_the_screen(shell: Shell) -> None:
+    run = recorded.make(shell.home)
+    lock = rundir.Lock(run)
+    with Terminal(shell, "attach", run.id) as screen:
+        screen.see("400/800", "STALLED")
+        rundir.remove(run.path)
+        screen.see("reconnecting", "has been deleted")
+        screen.press("q")
+        code, lines = screen.leave()
+    lock.release()
+    assert code == 0
+    assert "is gone" in lines[-1]
+
+
+def test_the_theme_of_the_users_file(shell: Shell) -> None:
+    run = recorded.make(shell.home, ended=True)
+    own = shell.folder / "config" / "bitwatch"
+    (own / "themes").mkdir(parents=True)
+    (own / "config.toml").write_text('theme = "missing"\n')
+    assert 'there is no theme "missing"; take one of dark' in refused(shell, run.id)
+    (own / "config.toml").write_text('theme = "light"\n')
+    (own / "themes" / "mine.toml").write_text("name = ")
+    with Terminal(shell, "attach", run.id) as screen:
+        screen.see("DONE", "mine.toml")
+        screen.press("q")
+        assert screen.leave()[0] == 0
+    assert b"250;251;252" in screen.raw  # the light ground
+
+
+def test_a_crash_restores_the_terminal_and_leaves_a_file(shell: Shell) -> None:
+    """A widget that fails, put in by a module that Python loads at its start."""
+    run = recorded.make(shell.home, ended=True)
+    (shell.folder / "sitecustomize.py").write_text(
+        "import sys, threading, time\n"
+        "def spoil():\n"
+        "    while 'bitwatch.tui.widgets.loss' not in sys.modules: time.sleep(0.005)\n"
+        "    time.sleep(0.05)\n"
+        "    def lines(self, *_): raise RuntimeError('[bold]odd')\n"
+        "    sys.modules['bitwatch.tui.widgets.loss'].LossPanel.lines = lines\n"
+        "threading.Thread(target=spoil, daemon=True).start()\n"
+    )
+    with Terminal(shell, "attach", run.id, PYTHONPATH=str(shell.folder)) as screen:
+        code, lines = screen.leave()
+    text = " ".join(lines)
+    assert code == 1, text
+    assert "RuntimeError: [bold]odd" in text
+    assert "Traceback" not in text
+    (file,) = run.path.glob("screen-crash-*.txt")
+    assert "RuntimeError" in file.read_text()
+    assert file.name in text.replace(" ", "")
+    assert screen.raw.rstrip().endswith(b".txt")
+    assert b"\x1b[?1049l" in screen.raw and b"\x1b[?25h" in screen.raw
+    until(lambda: not screen.child.isalive(), "the viewer to be gone")

@@ -1,0 +1,250 @@
+"""The screen in a real terminal, on a real run: see, kill the viewer, attach, stop."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bitwatch.record import events, rundir
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.rundir import RunDir
+from bitwatch.sense import processes
+from bitwatch.supervise import control
+from tests.conftest import Shell, alive, until
+from tests.terminal import Terminal
+
+pytestmark = pytest.mark.slow
+FOREVER = "train.steps=100000"
+
+
+def viewers(shell: Shell) -> list[int]:
+    """Processes that show a screen of this test's runs."""
+    home = f"BITWATCH_HOME={shell.home}\0"
+    return [
+        stat.pid
+        for stat in processes.scan().values()
+        if stat.state not in "ZX"
+        and "bitwatch\0attach" in _text(stat.pid, "cmdline")
+        and home in _text(stat.pid, "environ")
+    ]
+
+
+def _text(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.fixture(scope="module")
+def run(shell: Shell) -> Iterator[RunDir]:
+    """A run that was launched on the screen, and is killed off there: the tests go on with it."""
+    with Terminal(shell, "run", str(shell.config), "--set", FOREVER) as screen:
+        screen.see("RUNNING", "2 of 4 readers have nothing to read", "[w] why")
+        text = screen.see("1 GPUs", "2 Readers", "○ idle", "3 Loss", "4 Processes", "rank 1")
+        assert "worker 0 · shard" in text
+        assert "q detach" in text and "S stop" in text
+        (row,) = shell.ls()
+        os.kill(screen.pid, signal.SIGKILL)
+        screen.child.wait()
+    yield RunDir(Path(row["dir"]))
+
+
+def steps(run: RunDir) -> list[int]:
+    return [r.step for r in read_all(run.rank(1, 0))[0] if isinstance(r, events.Step)]
+
+
+def test_a_killed_viewer_takes_nothing_with_it(shell: Shell, run: RunDir) -> None:
+    row = shell.one()
+    assert row["supervisor"] == "alive"
+    shell.reach(row["step"] + 10)
+
+
+def test_detaching_twenty_times_leaves_every_step_and_no_viewer(shell: Shell, run: RunDir) -> None:
+    for turn in range(20):
+        with Terminal(shell, "attach") as screen:
+            screen.see("RUNNING", "3 Loss", "? help")
+            screen.press("q")
+            code, lines = screen.leave()
+            assert code == 0, turn
+            assert lines[-1] == f"{run.id} goes on; bitwatch attach {run.id} brings it back"
+    assert viewers(shell) == []
+    reached = shell.one()["step"]
+    shell.reach(reached + 10)
+    every = [step for step in steps(run) if step > 1]
+    assert every == list(range(10, every[-1] + 1, 10))
+
+
+def test_two_viewers_at_once_and_a_closed_terminal(shell: Shell, run: RunDir) -> None:
+    with Terminal(shell, "attach", run.id[:-1]) as first:
+        first.see("RUNNING")
+        with Terminal(shell, "attach", run.id, size=(80, 24)) as second:
+            second.see("RUNNING", "2 Readers", "4 Processes")
+            first.see("RUNNING")
+            pid = second.pid
+            second.child.close(force=False)
+        until(lambda: not os.path.exists(f"/proc/{pid}"), "the viewer to go with its terminal")
+        now = shell.one()["step"]
+        first.until(lambda text: _step_on(text) > now, "a later step")
+        first.press("\x03")
+        first.see("q detaches")
+        first.press("q")
+        assert first.leave()[0] == 0
+    shell.reach(now + 10)
+
+
+def _step_on(text: str) -> int:
+    words = text.replace(",", "").split()
+    return int(words[words.index("step") + 1].split("/")[0]) if "step" in words else 0
+
+
+def test_a_colourless_and_a_small_terminal(shell: Shell, run: RunDir) -> None:
+    with Terminal(shell, "attach", run.id, NO_COLOR="1", COLORTERM="") as screen:
+        screen.see("RUNNING", "○ idle")
+        screen.press("q")
+        screen.leave()
+    assert b"38;2;" not in _colours(screen.raw)
+    with Terminal(shell, "attach", run.id, TERM="screen", COLORTERM="") as screen:
+        screen.see("RUNNING", "○ idle")
+        screen.press("q")
+        screen.leave()
+    assert b"38;2;" not in screen.raw and b"38;5;" not in screen.raw
+    with Terminal(shell, "attach", run.id, size=(20, 5)) as screen:
+        screen.see("too small")
+        screen.press("q")
+        assert screen.leave()[0] == 0
+
+
+def _colours(raw: bytes) -> bytes:
+    """Sequences of grey are how a screen without colour is drawn."""
+    greys = re.compile(rb"[34]8;2;(\d+);\1;\1\b")
+    return greys.sub(b"", raw)
+
+
+def test_a_stop_from_the_screen_writes_a_checkpoint(shell: Shell, run: RunDir) -> None:
+    with Terminal(shell, "attach", run.id) as screen:
+        screen.see("RUNNING")
+        screen.press("S")
+        screen.see("Stop the run", "Cancel")
+        screen.press("\r")  # Cancel has the focus
+        screen.until(lambda text: "Stop the run" not in text, "no dialog")
+        assert shell.one()["state"] == "running"
+        screen.press("S")
+        screen.see("Stop the run")
+        screen.press("\t", "\r")
+        screen.see("STOPPED")
+        until(lambda: not run.lock_is_held(), "the record to be closed")
+        screen.press("q")
+        code, lines = screen.leave()
+    assert code == 0
+    assert lines[-1] == f"{run.id} has ended (stopped); bitwatch attach {run.id} shows it again"
+    row = shell.one()
+    assert (row["state"], row["note"]) == ("stopped", "")
+    assert list(run.checkpoints().glob("step-*/manifest.json"))
+    stops = [r for r in read_all(run.journal)[0] if isinstance(r, events.Action)]
+    assert any(r.name == "stop" and "the screen" in r.by for r in stops)
+
+
+def test_an_ended_run_looks_the_same_after_every_attach(shell: Shell, run: RunDir) -> None:
+    pictures = []
+    for _ in range(3):
+        with Terminal(shell, "attach", run.id) as screen:
+            screen.see("STOPPED", "3 Loss", "? help")
+            screen.press("y")
+            screen.see("log ─")
+            screen.press("y")
+            pictures.append(screen.until(lambda text: "log ─" not in text, "a linear scale"))
+            screen.press("q")
+            screen.leave()
+    assert pictures[0] == pictures[1] == pictures[2]
+
+
+def test_a_stop_without_a_supervisor_starts_one(shell: Shell, run: RunDir, tmp_path: Path) -> None:
+    other = Shell(tmp_path)
+    name = other.launch(FOREVER)
+    other.reach(10)
+    gone = RunDir(other.home / name)
+    holder = gone.holder()
+    assert holder is not None
+    assert processes.send_signal(holder.pid, holder.starttime, signal.SIGKILL)
+    with Terminal(other, "attach") as screen:
+        screen.see("reconnecting", "supervisor gone")
+        screen.press("S")
+        screen.see("Stop the run")
+        screen.press("\t", "\r")
+        screen.see("STOPPED")
+        screen.press("q")
+        screen.leave()
+    assert other.one()["state"] == "stopped"
+    key = (holder.pid, holder.starttime)
+    assert not alive(key)
+
+
+def test_the_supervisor_cleans_what_an_earlier_attempt_left(shell: Shell, tmp_path: Path) -> None:
+    """A process recorded in attempt 1 lives on under attempt 2; a stop meant for attempt 1
+    does not reach attempt 2."""
+    other = Shell(tmp_path)
+    other.run("run", str(other.config), "--set", "train.steps=10")
+    run = RunDir(Path(other.one()["dir"]))
+    stray = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    key = (stray.pid, rundir.starttime(stray.pid) or 0)
+    writer = JournalWriter(run.journal)
+    writer.write(
+        events.ProcessStart(
+            pid=key[0], starttime=key[1], role="worker", rank=0, worker=1, attempt=1
+        )
+    )
+    writer.close()
+    other.run("run", "--resume", run.id, "--set", FOREVER, "--detach")
+    socket = Path(run.identity().socket)
+    try:
+        with Terminal(other, "attach") as screen:
+            screen.see("RUNNING", "attempt 2", "1 process of ended attempt 1", "[c] clean up")
+            screen.press("c")
+            screen.see(f"ended worker 1 of rank 0 (pid {key[0]})")
+            assert not alive(key)
+            screen.until(lambda text: "of ended attempt" not in text, "no leftovers")
+            refused = control.ask(socket, control.Request("stop", "test", attempt=1))
+            assert not refused.ok and "attempt 1 is over" in refused.text
+            assert not run.stop(2).exists()
+            screen.press("q")
+            screen.leave()
+    finally:
+        stray.kill()
+        stray.wait()
+        other.run("stop", run.id, "--now")
+
+
+def test_a_run_that_ends_on_the_screen_stays_there_until_q(tmp_path: Path) -> None:
+    other = Shell(tmp_path)
+    with Terminal(other, "run", str(other.config), "--set", "train.steps=10") as screen:
+        screen.see("DONE", "10/10", "validation")
+        screen.press("q")
+        code, lines = screen.leave()
+    assert code == 0
+    row = other.one()
+    assert any(line.startswith("done  step 10 of 10") for line in lines)
+    assert (
+        lines[-1] == f"{row['run']} has ended (done); bitwatch attach {row['run']} shows it again"
+    )
+
+
+def test_a_run_that_fails_on_the_screen_has_the_exit_code_of_a_failure(tmp_path: Path) -> None:
+    other = Shell(tmp_path)
+    with Terminal(other, "run", str(other.config), "--set", FOREVER) as screen:
+        screen.see("RUNNING")
+        run = RunDir(Path(other.one()["dir"]))
+        rank = next(r for r in read_all(run.rank(1, 1))[0] if isinstance(r, events.ProcessStart))
+        assert processes.send_signal(rank.pid, rank.starttime, signal.SIGKILL)
+        screen.see("FAILED", "rank 1 was killed by SIGKILL")
+        screen.press("q")
+        code, lines = screen.leave()
+    assert code == 1
+    assert any("rank 1 was killed by SIGKILL" in line for line in lines)

@@ -1,0 +1,75 @@
+"""The screen under a pilot, on runs that the test builds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from bitwatch.tui.app import Bitwatch
+from bitwatch.tui.screens.dashboard import Dashboard
+from bitwatch.tui.themes import load
+from tests.tui import recorded
+from tests.tui.recorded import Fixed, Remembered
+
+
+class Stage:
+    """A screen that is up: its app, its dashboard, who feeds it, and what was asked of it."""
+
+    def __init__(self, app: Bitwatch, pilot: Pilot[None], source: Fixed) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.source = source
+        assert isinstance(app.commands, Remembered)
+        self.commands = app.commands
+
+    @property
+    def dashboard(self) -> Dashboard:
+        return next(s for s in self.app.screen_stack if isinstance(s, Dashboard))
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        for _ in range(200):
+            if condition():
+                return
+            await self.pilot.pause(0.02)
+        raise AssertionError("waited in vain")
+
+    def text(self) -> str:
+        """What stands on the screen, line by line, by asking every widget for its lines."""
+        size = self.app.size
+        rows = self.app.screen._compositor.render_strips(size)
+        return "\n".join(strip.text for strip in rows)
+
+    def toasts(self) -> list[str]:
+        return [str(note.message) for note in self.app._notifications]
+
+
+Open = Callable[..., AbstractAsyncContextManager[Stage]]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Open:
+    """`async with stage(80, 24)` gives a live demo run on a screen of that size."""
+
+    @asynccontextmanager
+    async def opened(
+        width: int = 120, height: int = 40, *, ended: bool = False
+    ) -> AsyncIterator[Stage]:
+        run = recorded.make(tmp_path / "runs", ended=ended)
+        view = recorded.seen(run)
+        source = Fixed(run, view)
+        app = Bitwatch(source, Remembered(), load()[0])
+        async with app.run_test(size=(width, height)) as pilot:
+            made = Stage(app, pilot, source)
+            await made.until(lambda: made.dashboard.snapshot is not None)
+            await pilot.pause()
+            yield made
+
+    return opened

@@ -1,0 +1,123 @@
+"""Header, alerts and the keys at the bottom."""
+
+from __future__ import annotations
+
+import math
+
+from textual.geometry import Size
+
+from bitwatch.record import events
+from bitwatch.tui.widgets.alerts import AlertBar
+from bitwatch.tui.widgets.footer import fitting
+from bitwatch.tui.widgets.header import Header
+from tests.tui import views
+
+SIZE = Size(80, 24)
+
+
+def header(view: views.View, width: int, height: int, mode: str = "live") -> list[str]:
+    widget = Header()
+    widget.mode = mode
+    widget.show(view, views.NOW)
+    return [line.text for line in widget.draw(width, height)]
+
+
+def alerts(view: views.View, width: int, height: int, **remedies: tuple[str, str]) -> list[str]:
+    bar = AlertBar()
+    bar.remedies = {key.replace("_", "-"): value for key, value in remedies.items()}
+    bar.show(view, views.NOW)
+    return [line.text for line in bar.draw(width, height)]
+
+
+def test_one_line_says_everything_where_there_is_room() -> None:
+    (line,) = header(views.on_l4s(), 160, 1)
+    for words in (
+        "1b21",
+        "attempt 2",
+        "● RUNNING",
+        "step 12,408/20,000",
+        "62 %",
+        "ETA 1 d 4 h",
+        "loss 0.0891",
+        "1.030 bits/byte",
+        "20.1k bit/s",
+        "MFU 35 %",
+    ):
+        assert words in line
+
+
+def test_what_matters_least_goes_first() -> None:
+    first, second = header(views.on_l4s(), 60, 2)
+    assert "● RUNNING" in first
+    assert "loss 0.0891" in second and "ETA" in second
+    assert "MFU" not in second and "bit/s" not in second
+
+
+def test_a_state_has_a_shape_and_a_word() -> None:
+    shapes = {
+        header(views.on_l4s(state=state), 200, 1)[0].split(state.upper())[0].strip()[-1]
+        for state in ("preparing", "running", "stalled", "stopping", "done", "failed")
+    }
+    assert len(shapes) == 6
+
+
+def test_an_end_says_why_and_how_long_it_took() -> None:
+    first, second = header(views.failed(), 160, 2)
+    assert "✗ FAILED   rank 2: loss is not finite at step 12,408" in first
+    assert "took 2 h 03 m" in second and "ETA" not in second
+    assert "loss nan" in second
+
+
+def test_the_note_of_a_lost_supervisor_is_a_warning() -> None:
+    view = views.on_l4s(supervisor="gone", note="supervisor gone; the ranks go on")
+    assert "▲ supervisor gone" in header(view, 200, 2)[0]
+
+
+def test_a_phase_that_makes_one_wait_is_named() -> None:
+    view = views.on_l4s(phase="compile", phase_text="layer 3", phase_progress=0.25)
+    assert "compile layer 3 25 %" in header(view, 200, 2)[0]
+
+
+def test_the_mode_stands_at_the_right() -> None:
+    assert header(views.on_l4s(), 80, 2, "paused")[0].rstrip().endswith("paused")
+    assert header(views.on_l4s(), 80, 2, "live")[0].rstrip().endswith("RUNNING")
+
+
+def test_the_most_severe_alert_comes_first_and_the_rest_is_counted() -> None:
+    (line,) = alerts(views.with_leftovers(), 120, 1)
+    assert line.startswith(" ■ 12 leftovers")
+    assert "and 2 more" in line
+
+
+def test_keys_stand_at_the_same_place_whatever_the_sentence_says() -> None:
+    lines = alerts(views.with_leftovers(), 120, 2, leftovers=("c", "clean up"))
+    assert lines[0].index("[w] why") == lines[1].index("[w] why")
+    assert "[c] clean up" in lines[0] and "[c]" not in lines[1]
+
+
+def test_a_long_sentence_never_pushes_the_key_out() -> None:
+    view = views.on_l4s(alerts=[events.Alert(id="x", text="very " * 80)])
+    (line,) = alerts(view, 80, 1)
+    assert line.rstrip().endswith("… " + " [w] why") and len(line) == 80
+
+
+def test_no_alert_takes_no_line() -> None:
+    bar = AlertBar()
+    bar.show(views.on_cpu(), views.NOW)
+    assert bar.get_content_height(SIZE, SIZE, 80) == 0
+    bar.show(views.with_leftovers(), views.NOW)
+    assert bar.get_content_height(SIZE, SIZE, 80) == 2
+
+
+def test_the_last_keys_go_first_but_never_help() -> None:
+    keys = [("q", "detach"), ("S", "stop"), ("l", "logs"), ("?", "help")]
+    assert fitting(keys, 80) == keys
+    assert [key for key, _ in fitting(keys, 27)] == ["q", "S", "?"]
+    assert [key for key, _ in fitting(keys, 9)] == ["?"]
+
+
+def test_a_loss_that_is_not_finite_is_said_in_bad() -> None:
+    widget = Header()
+    widget.show(views.on_l4s(last=views.step(5, loss=math.inf)), views.NOW)
+    spans = [span for line in widget.draw(160, 1) for span in line.spans]
+    assert ("inf", "strong bad") in spans

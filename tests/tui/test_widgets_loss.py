@@ -1,0 +1,188 @@
+"""The curve: ranges, ticks, marks, and a cost that no history raises."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitwatch.record import events
+from bitwatch.record.series import Series
+from bitwatch.record.view import View
+from bitwatch.tui import axes
+from bitwatch.tui.braille import Canvas
+from bitwatch.tui.chart import Chart
+from bitwatch.tui.curve import Column, columns_of, smoothed
+from bitwatch.tui.widgets.loss import LossPanel
+from tests.tui import views
+
+
+def lines(view: View, width: int = 80, height: int = 16, **switches: bool) -> list[str]:
+    panel = LossPanel()
+    for name, on in switches.items():
+        setattr(panel, name, on)
+    panel.show(view, views.NOW)
+    return [line.text for line in panel.draw(width, height)]
+
+
+def inked(rows: list[str]) -> list[int]:
+    """The rows that hold dots of the curve."""
+    return [at for at, row in enumerate(rows) if any(0x2800 < ord(c) <= 0x28FF for c in row)]
+
+
+def series_of(values: list[float], every: int = 1) -> Series:
+    made = Series()
+    for at, value in enumerate(values):
+        made.add(at * every, value)
+    return made
+
+
+def test_a_curve_that_is_flat_now_still_uses_the_height() -> None:
+    """The first fall is clipped, and said; what came after it gets most of the rows."""
+    falling = [0.7 * math.exp(-at / 10) + 0.09 + 0.002 * math.sin(at) for at in range(1000)]
+    rows = lines(views.on_l4s(loss=[(1, series_of(falling))], evaluations=[]))
+    late = [row[len(row) // 2 :] for row in rows]
+    assert len(inked(late)) >= 4  # of 13
+    assert "↑ 0.79" in rows[1]
+
+
+def test_log_scale_shows_the_whole_fall() -> None:
+    rows = lines(views.on_l4s(evaluations=[]), log_scale=True)
+    assert len(inked(rows)) >= 12
+    assert "↑" not in rows[1] and "log" in rows[-1]
+
+
+@pytest.mark.parametrize("value", [0.5, 0.0, -3.0, 1e9, 1e-9])
+def test_a_constant_is_a_line(value: float) -> None:
+    for log in (False, True):
+        rows = lines(
+            views.on_l4s(loss=[(1, series_of([value] * 500))], evaluations=[]), log_scale=log
+        )
+        assert len(inked(rows)) == 1
+
+
+def test_attempts_validation_and_what_is_not_finite_are_marked() -> None:
+    view = views.on_l4s()
+    view.loss[1][1].add(9000, math.nan)
+    rows = lines(view)
+    assert any("┊2" in row for row in rows)
+    assert sum(row.count("●") for row in rows[1:-1]) >= 8
+    assert any("✗" in row for row in rows[1:-1])
+    assert "✗ not finite" in rows[-1]
+
+
+def test_a_run_that_is_only_nan_is_drawn() -> None:
+    rows = lines(views.on_l4s(loss=[(1, series_of([math.nan] * 100))], evaluations=[]))
+    assert any("✗" in row for row in rows[1:-1]) and not inked(rows)
+
+
+def test_ticks_of_the_steps_are_evenly_spaced() -> None:
+    row = lines(views.on_l4s())[-2]
+    numbers = [int(word.replace(",", "")) for word in row.split() if word[0].isdigit()]
+    assert len(numbers) >= 4
+    assert len({b - a for a, b in itertools.pairwise(numbers)}) == 1
+
+
+def test_validations_leave_the_curve_in_sight() -> None:
+    many = [events.Evaluation(step=step, loss=0.09) for step in range(0, 12_000, 10)]
+    rows = lines(views.on_l4s(evaluations=many))
+    assert sum(row.count("●") for row in rows[1:-1]) <= 80 / 3 + 1
+    assert inked(rows)
+
+
+def test_the_same_curve_is_not_drawn_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    whole = Chart.lines
+    monkeypatch.setattr(Chart, "lines", lambda self: drawn.append(1) or whole(self))
+    panel, view = LossPanel(), views.on_l4s()
+    for _ in range(3):
+        panel.show(view, views.NOW)
+        panel.draw(80, 16)
+    assert len(drawn) == 1
+    view.loss[1][1].add(12_416, 0.08)
+    panel.draw(80, 16)
+    assert len(drawn) == 2
+
+
+class Counting(list):
+    """A list that counts the elements that are taken from it."""
+
+    taken = 0
+
+    def __getitem__(self, at):  # type: ignore[no-untyped-def]
+        found = super().__getitem__(at)
+        Counting.taken += len(found) if isinstance(at, slice) else 1
+        return found
+
+
+def test_a_million_steps_cost_what_the_width_costs() -> None:
+    long = series_of([0.1] * 1_000_000)
+    short = series_of([0.1] * 2048)
+    costs = []
+    for made in (short, long):
+        made.starts = Counting(made.starts)
+        Counting.taken = 0
+        columns_of(made, 0, made.last[0], 160)
+        costs.append(Counting.taken)
+    assert len(long.starts) <= 2048
+    assert costs[1] <= costs[0] * 1.1
+
+
+def test_columns_hold_the_lowest_the_highest_and_the_mean() -> None:
+    made = series_of([1.0, 3.0, 2.0, 6.0], every=10)
+    assert columns_of(made, 0, 39, 2) == [Column(1.0, 3.0, 2.0), Column(2.0, 6.0, 4.0)]
+    assert columns_of(made, 0, 79, 4) == [Column(1.0, 3.0, 2.0), Column(2.0, 6.0, 4.0), None, None]
+
+
+def test_smoothing_leaves_a_constant_as_it_is() -> None:
+    columns = [Column(0.3, 0.3, 0.3) if at % 3 else None for at in range(200)]
+    assert all(mean is None or math.isclose(mean, 0.3) for mean in smoothed(columns))
+
+
+# ---------------------------------------------------------------------------------------
+# Axes
+
+
+@given(
+    st.floats(-1e6, 1e6),
+    st.floats(1e-6, 1e6),
+    st.integers(3, 60),
+)
+def test_linear_ticks_are_evenly_spaced_and_the_range_is_shown(
+    low: float, spread: float, rows: int
+) -> None:
+    axis = axes.linear(low, low + spread, rows)
+    places = [row for row, _ in axis.ticks]
+    assert all(0 <= row < rows for row in places)
+    assert len({b - a for a, b in itertools.pairwise(places)}) <= 1
+    unit = (axis.high - axis.low) / (rows - 1)
+    assert axis.low - unit <= low
+    assert axis.high + unit >= low + spread
+    assert len({label for _, label in axis.ticks}) == len(places) or abs(low) > 1e3 * spread
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1.001, 1e6), st.integers(2, 60))
+def test_logarithmic_ticks_stand_where_their_value_is(low: float, times: float, rows: int) -> None:
+    axis = axes.logarithmic(low, low * times, rows)
+    assert axis.ticks
+    for row, label in axis.ticks:
+        assert 0 <= row < rows
+        assert abs(axis.dot(float(label)) // 4 - row) <= 1
+
+
+def test_labels_tell_ticks_apart() -> None:
+    assert axes.label(0.25, 0.25) == "0.25"
+    assert axes.label(2.5, 2.5) == "2.5"
+    assert axes.label(2.0, 2.0) == "2"
+    assert axes.count(1_250_000) == "1.25M"
+
+
+def test_the_canvas_cuts_off_what_lies_outside() -> None:
+    canvas = Canvas(4, 2, ("text", "accent"))
+    canvas.vertical(-1, 0, 3, 1)
+    canvas.vertical(8, 0, 3, 1)
+    canvas.vertical(0, -5, 99, 1)
+    assert canvas.line(0).text == "⡇   " and canvas.line(1).text == "⡇   "
