@@ -16,8 +16,9 @@ from bitwatch import config as configuration
 from bitwatch.config import Config
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.result import Plan
-from bitwatch.record import rundir
+from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
+from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.supervise import control, ending, launch
 
@@ -135,11 +136,27 @@ def still_lives(run: RunDir) -> bool:
 
 
 def move_here(run: RunDir) -> None:
-    """A run that ended at a reboot goes on under this boot."""
+    """A run that ended at a reboot goes on under this boot. What it recorded of processes
+    before proves nothing any more: the same pid and start time may come again."""
     identity = run.identity()
-    if identity.boot_id != rundir.boot_id():
+    if identity.boot_id == rundir.boot_id():
+        return
+    follower = Follower(run)
+    follower.poll()
+    known = follower.state.journal
+    lock = rundir.Lock(run)
+    try:
+        journal = JournalWriter(run.journal)
+        for pid, starttime in known.processes.keys() - known.exits.keys():
+            start = known.processes[pid, starttime]
+            journal.write(
+                events.ProcessExit(pid=pid, starttime=starttime, role=start.role, rank=start.rank)
+            )
+        journal.close()
         identity.boot_id = rundir.boot_id()
         rundir.write_identity(run, identity)
+    finally:
+        lock.release()
 
 
 def _say_why(run: RunDir, code: int, offset: int) -> None:
