@@ -124,6 +124,10 @@ class CommandLines:
             self._known[stat.key] = text
         return text
 
+    def is_settled(self, stat: Stat) -> bool:
+        """Whether what `get` gave is the process's own for good."""
+        return stat.key in self._known
+
     def forget_all_but(self, keys: set[tuple[int, int]]) -> None:
         for key in self._known.keys() - keys:
             del self._known[key]

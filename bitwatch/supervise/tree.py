@@ -34,6 +34,7 @@ class Tree:
         self._recorded: dict[Key, str] = {}
         self._cpu: dict[Key, tuple[float, int]] = {}
         self._exits: dict[int, Exit] = {}
+        self._provisional: dict[Key, str] = {}
         self._minute_ends = time.monotonic() + MINUTE_S
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
@@ -110,9 +111,17 @@ class Tree:
             role, rank, worker = by_command(self._commands.get(stat)), None, None
         self.roles[stat.key] = (role, rank, worker)
         unsure = role == "other" and processes.age_s(stat) < SETTLE_S
-        if self._recorded.get(stat.key) == role or unsure:
+        command = self._commands.get(stat)
+        # The instant after its start a process shows no command line of its own yet, or the
+        # one before its exec: that is told again, once, when it has settled.
+        settled = self._commands.is_settled(stat)
+        renamed = settled and self._provisional.get(stat.key, command) != command
+        if unsure or (self._recorded.get(stat.key) == role and not renamed):
             return
         self._recorded[stat.key] = role
+        self._provisional.pop(stat.key, None)
+        if not settled:
+            self._provisional[stat.key] = command
         self._journal.write(
             events.ProcessStart(
                 pid=stat.pid,
@@ -122,13 +131,14 @@ class Tree:
                 rank=rank,
                 worker=worker,
                 attempt=self._attempt,
-                command=self._commands.get(stat),
+                command=command,
             )
         )
 
     def _record_exit(self, key: Key) -> None:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
+        self._provisional.pop(key, None)
         ended = self._exits.get(key[0])
         self._journal.write(
             events.ProcessExit(

@@ -105,6 +105,9 @@ def test_nothing_of_it_is_left(run: RunDir) -> None:
     ended = {(r.pid, r.starttime): r for r in journal if isinstance(r, events.ProcessExit)}
     agent = next(key for key, role in begun.items() if role == "agent")
     assert ended[agent].status == 0
+    commands = {r.role: r.command for r in journal if isinstance(r, events.ProcessStart)}
+    assert "torch.distributed.run" in commands["agent"]
+    assert "train.py" in commands["rank"]
 
 
 def test_the_record_holds_what_the_design_says(run: RunDir) -> None:
