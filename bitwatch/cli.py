@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -83,7 +84,7 @@ def run(
 
     home = configuration.home()
     look = None if headless or detach else screen.look()
-    old = _resumable(rundir.find(home, resume)) if resume else None
+    old = _resumable(rundir.find(home, resume)) if resume is not None else None
     settings = _load(config, changes, sharding, old)
     face.say("looking at the model and the data")
     facts, plan = _plan(settings, launching=True)
@@ -119,6 +120,7 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
 def plan(config: str | None, changes: tuple[str, ...], sharding: str | None, as_json: bool) -> int:
     """What would happen, without launching."""
+    from bitwatch import headless as face
     from bitwatch.plan import preflight
     from bitwatch.planned import lines
 
@@ -127,7 +129,7 @@ def plan(config: str | None, changes: tuple[str, ...], sharding: str | None, as_
     if as_json:
         click.echo(preflight.to_json(made), nl=False)
     else:
-        for line in lines(settings, made):
+        for line in lines(settings, made, face.terminal_width()):
             click.echo(line)
     return _code_of(made)
 
@@ -195,8 +197,10 @@ def _load(
         changes = (*changes, f'data.sharding="{sharding}"')
     if old and config is None:
         newest = old.attempts()[-1]
-        return configuration.load(old.config(newest), changes, lenient=True)
-    return configuration.load(configuration.find(config), changes)
+        settings = configuration.load(old.config(newest), changes, lenient=True)
+    else:
+        settings = configuration.load(configuration.find(config), changes)
+    return configuration.anchored(settings, Path.cwd())
 
 
 def _resumable(old: RunDir) -> RunDir:

@@ -7,6 +7,7 @@ datasets, GPUs or the network: what only they can tell is judged in `bitwatch.pl
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 import re
@@ -20,6 +21,7 @@ import platformdirs
 from bitwatch.strict import ConfigError, apply_change, convert, read_toml, toml_value
 
 HERE = Path(__file__).resolve().parent
+MOST = 10**12  # no count or time that is meant is larger
 BUNDLED_TEXT = "bundled:austen"  # the demo's data source, inside the trainer package
 
 
@@ -193,6 +195,25 @@ def parse(table: dict[str, Any], where: str, *, lenient: bool = False) -> Config
     return config
 
 
+def anchored(config: Config, folder: Path) -> Config:
+    """With places as absolute paths: ranks run elsewhere, and a resume may come from another
+    directory. Relative ones are taken from `folder`, as the shell would. A word that names
+    nothing there (a hub id, a split) stays as it is."""
+    data, checkpoint = config.data, config.checkpoint
+    data.source = _anchored(data.source, folder)
+    if not re.fullmatch(r"\w*", data.validation):
+        data.validation = _anchored(data.validation, folder)
+    if checkpoint.folder is not None:
+        checkpoint.folder = str(folder / Path(checkpoint.folder).expanduser())
+    return config
+
+
+def _anchored(place: str, folder: Path) -> str:
+    path = folder / Path(place).expanduser()
+    meant = place.startswith((".", "~")) or glob.has_magic(place) or path.exists()
+    return str(path) if meant and not place.startswith("bundled:") else place
+
+
 def load_user() -> User:
     """The user's own file, or the defaults when there is none. Raises ConfigError. Whether
     there is a theme of that name is judged when a screen is opened."""
@@ -253,6 +274,8 @@ def _impossible(c: Config) -> Iterator[str]:
                     continue
                 if not math.isfinite(value):
                     yield f"{section}.{key}: must be a finite number, not {value}"
+                elif value > MOST:
+                    yield f"{section}.{key}: must be at most {MOST:,}, not {value}"
                 elif value < 0 or (limit and value == 0):
                     wanted = "greater than 0" if limit else "0 or more"
                     yield f"{section}.{key}: must be {wanted}, not {value}"

@@ -19,6 +19,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View, view
 from bitwatch.supervise import stopping
+from bitwatch.text import literal
 
 POLL_S = 0.2
 INTERRUPTED = 130
@@ -26,7 +27,7 @@ INTERRUPTED = 130
 
 def follow(run: RunDir, attempt: int, signals: Signals) -> int:
     """Prints the attempt until it ends, passing signals on as stops; the exit code."""
-    lines, follower = Lines(run.path), Follower(run)
+    lines, follower = Lines(run.path, terminal_width()), Follower(run)
     try:
         while True:
             signals.act(run, attempt)
@@ -43,11 +44,22 @@ def follow(run: RunDir, attempt: int, signals: Signals) -> int:
                 signals.wait(POLL_S)
         for line in summary(seen):
             print(line, flush=True)
-    except BrokenPipeError:
+    except OSError as error:  # a closed pipe, or a log on a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the exit does not complain
-        say(f"nobody reads any more; {run.id} goes on, `bitwatch stop {run.id}` stops it")
+        say(
+            f"cannot write any more ({error.strerror}); {run.id} goes on, "
+            f"`bitwatch attach {run.id}` shows it and `bitwatch stop {run.id}` stops it"
+        )
         return 0
     return exit_code(seen, signals.asked_now)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal on stdout; None when it is none: a log has any width."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def exit_code(seen: View, interrupted: bool = False) -> int:
@@ -60,7 +72,7 @@ def exit_code(seen: View, interrupted: bool = False) -> int:
 def say(text: str) -> None:
     """A diagnostic, on stderr; a closed stderr is no reason to fail."""
     with contextlib.suppress(OSError):
-        print(f"bitwatch: {text}", file=sys.stderr, flush=True)
+        print(f"bitwatch: {literal(text)}", file=sys.stderr, flush=True)
 
 
 class Signals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,22 @@ from bitwatch.record import events
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import counted, duration, literal, number, percent, short, size
 
+WIDTHS = (
+    ("step", 13), ("loss", 7), ("bits/byte", 9), ("rate", 8), ("gradient", 8),
+    ("bits/s", 7), ("wait", 5), ("use", 5), ("memory", 9), ("left", 10),
+)  # fmt: skip
+WIDE_ONLY = {"rate", "gradient"}
+WIDE = sum(width + 2 for _, width in WIDTHS) - 2
+
 
 class Lines:
-    """Turns successive views of one attempt into the lines that are new."""
+    """Turns successive views of one attempt into the lines that are new. `width` is that of
+    the terminal they are for, None for a log of any width."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, width: int | None = None) -> None:
         self._path = path
+        self._width = width
+        self._wide = width is None or width >= WIDE
         self._header = False
         self._columns = False
         self._phase: tuple[str, str] = ("", "")
@@ -36,7 +47,7 @@ class Lines:
         for step in seen.recent:
             if step.step > self._step and step.step >= 0:
                 self._step = step.step
-                rows.append((step.t, step_line(step, seen)))
+                rows.append((step.t, step_line(step, seen, self._wide)))
         for evaluation in seen.evaluations:
             if self._is_news("evaluation", evaluation.step, evaluation.t, seen):
                 rows.append((evaluation.t, evaluation_line(evaluation)))
@@ -45,10 +56,13 @@ class Lines:
                 rows.append((checkpoint.t, checkpoint_line(checkpoint)))
         if seen.epoch and self._is_news("epoch", seen.epoch.step, seen.epoch.t, seen):
             rows.append((seen.epoch.t, f"{'':>13}  {literal(seen.epoch.text)}"))
+        for at, note in enumerate(seen.notes):
+            if self._is_news("note", at, note.t, seen):
+                rows.append((note.t, f"{'':>13}  {literal(note.text)}"))
         if rows and not self._columns:
             self._columns = True
             yield ""
-            yield columns(seen.device)
+            yield columns(seen.device, self._wide)
         yield from (line for _, line in sorted(rows, key=lambda row: row[0]))
         if seen.note and seen.note != self._note:
             yield f"! {seen.note}"
@@ -74,7 +88,7 @@ class Lines:
         current = {alert.id: alert for alert in seen.alerts}
         for alert in current.values():
             if self._alerts.get(alert.id) != alert.text:
-                yield from alert_lines(alert)
+                yield from alert_lines(alert, self._width)
         for gone in self._alerts.keys() - current.keys():
             if seen.state not in END_STATES:
                 yield f"  cleared  {gone}"
@@ -119,7 +133,8 @@ def data_words(data: dict[str, Any]) -> str:
         return "shards not known"
     words = [
         counted(data["num_shards"], "shard"),
-        f"{data['ranks']} ranks x {data['workers_per_rank']} workers = {counted(data['readers'], 'reader')}",
+        f"{counted(data['ranks'], 'rank')} x {counted(data['workers_per_rank'], 'worker')}"
+        f" = {counted(data['readers'], 'reader')}",
         f"{data['readers_busy']} busy, {data['readers_idle']} idle",
         data["mode"],
     ]
@@ -130,31 +145,50 @@ def data_words(data: dict[str, Any]) -> str:
     return " · ".join(words)
 
 
-def alert_lines(alert: events.Alert) -> Iterator[str]:
-    yield f"! {alert.severity:<7} {literal(alert.text)}"
+def alert_lines(alert: events.Alert, width: int | None = None) -> Iterator[str]:
+    yield from wrapped(f"! {alert.severity:<7} ", alert.text, width)
     if alert.next:
-        yield f"  next    {literal(alert.next)}"
+        yield from wrapped("  next    ", alert.next, width)
 
 
-def columns(device: str) -> str:
-    use = "MFU" if device == "cuda" else "cpu"
-    return (
-        f"{'step':>13}  {'loss':>7}  {'bits/byte':>9}  {'rate':>8}  {'gradient':>8}"
-        f"  {'bits/s':>7}  {'wait':>5}  {use:>5}  {'memory':>8}  {'left':>10}"
-    )
+def wrapped(lead: str, text: str, width: int | None) -> list[str]:
+    """Untrusted text behind a lead, its further lines indented alike. One line without a
+    width; a lead of its own line where a terminal is too narrow for anything."""
+    shown = literal(text)
+    if width is None or width < 2 * len(lead):
+        return [lead + shown]
+    return textwrap.wrap(shown, width, initial_indent=lead, subsequent_indent=" " * len(lead)) or [
+        lead.rstrip()
+    ]
 
 
-def step_line(step: events.Step, seen: View) -> str:
+def columns(device: str, wide: bool = True) -> str:
+    """The headings over `step_line`. Not `wide`: only what fits 80 columns."""
+    names = {"use": "MFU" if device == "cuda" else "cpu"}
+    return "  ".join(names.get(name, name).rjust(width) for name, width in _shown(wide))
+
+
+def step_line(step: events.Step, seen: View, wide: bool = True) -> str:
     share = step.data_s / step.step_s if step.data_s is not None and step.step_s else None
     left = (seen.steps - step.step) * step.step_s if step.step_s is not None else None
+    values = {
+        "step": f"{step.step:>6,}/{seen.steps:<6,}",
+        "loss": number(step.loss, 4),
+        "bits/byte": number(step.bits_per_byte, 3),
+        "rate": _small(step.learning_rate),
+        "gradient": number(step.grad_norm, 3),
+        "bits/s": short(step.tokens_per_s),
+        "wait": percent(share),
+        "use": _use(step, seen),
+        "memory": _memory(seen),
+        "left": duration(left),
+    }
     skipped = f"  {step.skipped} skipped" if step.skipped else ""
-    return (
-        f"{step.step:>6,}/{seen.steps:<6,}  {number(step.loss, 4):>7}"
-        f"  {number(step.bits_per_byte, 3):>9}  {_small(step.learning_rate):>8}"
-        f"  {number(step.grad_norm, 3):>8}  {short(step.tokens_per_s):>7}"
-        f"  {percent(share):>5}  {_use(step, seen):>5}  {_memory(seen):>8}"
-        f"  {duration(left):>10}{skipped}"
-    )
+    return "  ".join(values[name].rjust(width) for name, width in _shown(wide)) + skipped
+
+
+def _shown(wide: bool) -> list[tuple[str, int]]:
+    return [(name, width) for name, width in WIDTHS if wide or name not in WIDE_ONLY]
 
 
 def _use(step: events.Step, seen: View) -> str:

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from bitwatch.headless import say
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.supervise import begin
 from bitwatch.text import literal
@@ -84,6 +85,7 @@ def show(run: RunDir, rank: int | None, follow: bool) -> int:
         raise RunDirError(f"{run.id}: has no attempt yet")
     folder = run.logs(attempts[-1])
     files: dict[Path, LogFile] = {}
+    printed = False
     if rank is not None and not follow and not (folder / f"rank{rank}.log").exists():
         raise RunDirError(f"{folder}: there is no log of rank {rank}")
     try:
@@ -95,9 +97,12 @@ def show(run: RunDir, rank: int | None, follow: bool) -> int:
             width = max((len(log.label) for log in files.values()), default=0)
             for log in files.values():
                 for line in log.lines(final=not live):
+                    printed = True
                     print(f"{log.label:<{width}}  {line}" if rank is None else line)
             sys.stdout.flush()
             if not live:
+                if not printed:
+                    say(f"{run.id}: nothing was printed yet")
                 return 0
             time.sleep(POLL_S)
     except BrokenPipeError:

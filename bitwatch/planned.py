@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import msgspec
 
 from bitwatch.config import Config, bytes_per_sequence
-from bitwatch.lines import data_words, model_words
+from bitwatch.lines import data_words, model_words, wrapped
 from bitwatch.plan.result import Plan
 from bitwatch.text import counted, literal
 
 
-def lines(config: Config, plan: Plan) -> Iterator[str]:
+def lines(config: Config, plan: Plan, width: int | None = None) -> Iterator[str]:
     model, data = plan.model, plan.data
     yield f"plan      {config.run.name}: {plan.verdict}"
     yield f"model     {model_words(model.asked, model.built, model.held)}"
@@ -28,12 +28,13 @@ def lines(config: Config, plan: Plan) -> Iterator[str]:
         yield f"          an epoch is {about}{counted(data.steps_per_epoch, 'step')}"
     for problem in plan.problems:
         yield ""
-        yield f"! {problem.severity:<7} {literal(problem.text)}"
-        yield f"  next    {literal(problem.next)}"
+        yield from wrapped(f"! {problem.severity:<7} ", problem.text, width)
+        yield from wrapped("  next    ", problem.next, width)
     for correction in plan.corrections:
         mark = "recommended" if correction.recommended else "possible"
         yield ""
-        yield f"  {mark}: {correction.id}: {literal(correction.why)} (resume: {correction.resume})"
+        text = f"{correction.id}: {correction.why} (resume: {correction.resume})"
+        yield from wrapped(f"  {mark}: ", text, width)
 
 
 def _step(config: Config) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from pathlib import Path
 
 from bitwatch import config as configuration
 from bitwatch import headless, lines
@@ -20,7 +19,9 @@ PATIENCE_S = 60.0  # beyond the grace, for TERM, KILL and closing the record
 
 def stop_run(run: RunDir, now: bool) -> int:
     """Asks, waits for the end, and says how it was; the exit code."""
-    elsewhere = rundir.is_here(run.identity())
+    elsewhere = ""
+    with contextlib.suppress(RunDirError):  # a damaged run.json: what lives here still counts
+        elsewhere = rundir.is_here(run.identity())
     if elsewhere and elsewhere != rundir.REBOOTED:
         raise RunDirError(f"{run.id}: {elsewhere}; it can only be stopped there")
     follower = Follower(run)
@@ -34,7 +35,7 @@ def stop_run(run: RunDir, now: bool) -> int:
     if seen.supervisor == "alive":
         with contextlib.suppress(control.ControlError, RunDirError):  # the file alone does too
             request = control.Request("stop", by, now, seen.attempt)
-            control.ask(Path(run.identity().socket), request)
+            control.ask(control.socket_path(run.path), request)
     else:
         headless.say(f"{run.id}: its supervisor is gone; taking over")
         with contextlib.suppress(rundir.LockHeld):  # somebody else just did
@@ -48,7 +49,9 @@ def stop_run(run: RunDir, now: bool) -> int:
 def _wait(run: RunDir, follower: Follower, seen: View) -> View:
     """Until the attempt has ended and its record is closed."""
     attempt = seen.attempt
-    grace_s = launch.grace_s(configuration.load(run.config(attempt), lenient=True))
+    grace_s = launch.GRACE_S
+    with contextlib.suppress(configuration.ConfigError):  # deleted, say: the stop was asked
+        grace_s = launch.grace_s(configuration.load(run.config(attempt), lenient=True))
     deadline = time.monotonic() + grace_s + PATIENCE_S
     while time.monotonic() < deadline:
         seen = _look(follower)

@@ -34,6 +34,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: is not a text file; a TOML file is UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, endless brackets
+        raise ConfigError(f"{path}: is not valid TOML: beyond what can be read") from None
 
 
 def convert(table: dict[str, Any], kind: type, where: str, *, lenient: bool = False) -> Any:
@@ -141,6 +143,11 @@ def toml_value(value: Any) -> str:
 
 def apply_change(table: dict[str, Any], change: str) -> None:
     """Puts one `--set section.key=value` into the table."""
+    if not change.isascii():
+        try:
+            change.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"--set {change!a}: is not valid text") from None
     key, equals, text = change.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
@@ -157,6 +164,7 @@ def apply_change(table: dict[str, Any], change: str) -> None:
 def _value_of(text: str) -> Any:
     """A value as TOML writes it; anything else is taken as a plain string."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
         return text
+    return table["value"] if len(table) == 1 else text

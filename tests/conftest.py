@@ -96,7 +96,7 @@ class Shell:
             env=self.environment,
             cwd=keywords.pop("cwd", self.folder),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=keywords.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
             text=True,
             **keywords,

@@ -7,6 +7,7 @@ written last: a folder without one is wreckage, and what does not match it is no
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import shutil
@@ -30,6 +31,7 @@ from trainer.failures import Failed, sentence
 from trainer.parallel import Place
 
 MANIFEST = "manifest.json"
+DAMAGED = "manifest.damaged.json"  # a manifest that its files did not match
 
 
 class File(msgspec.Struct):
@@ -113,6 +115,8 @@ def load(
         wrong = "".join(_everyone(place, path, lambda: _compare(path, place)))  # noqa: B023
         if wrong:
             passed_over.append(f"{path.name} is damaged ({wrong.strip()}) and was passed over")
+            if place.rank == 0:
+                _condemn(path)
             continue
         model_state, optimizer_state = get_state_dict(model, optimizer)
         state: dict[str, Any] = {"model": model_state, "optimizer": optimizer_state}
@@ -122,6 +126,13 @@ def load(
         )
         return _manifest(path).counters, passed_over
     return None, passed_over
+
+
+def _condemn(path: Path) -> None:
+    """From now on it counts as wreckage: no save of its step is spared because of it, and it
+    never stands in the way of a good one when old ones are pruned."""
+    with contextlib.suppress(OSError):
+        (path / MANIFEST).rename(path / DAMAGED)
 
 
 def whole(folder: Path) -> list[Path]:

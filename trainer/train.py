@@ -88,7 +88,9 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     checkpoints = log.run.checkpoints(config.checkpoint.folder)
     found, passed_over = checkpoint.load(checkpoints, place, model, optimizer)
     for why in passed_over:
-        log.phase("start", why)
+        log.write(events.Note(rank=rank, text=why))
+    if log.attempt > 1 and not found:
+        log.write(events.Note(rank=rank, text="no whole checkpoint: starting anew at step 0"))
     at = found or checkpoint.Counters()
     if found:
         at.epoch += 1
@@ -248,9 +250,11 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         at.step, at.tokens = step, at.tokens + rates.tokens_a_step
         window.steps += 1
         last = step == config.train.steps
-        # A record of few steps would be noise: the first one after a resume waits a little.
+        # A record of few steps would be noise: the first one after a resume is of as many
+        # steps as any, wherever that falls.
         enough = window.steps >= config.train.log_every - 1
-        tell = step == 1 or (due(step, config.train.log_every) and enough) or last
+        first_ones = step in (1, started + config.train.log_every)
+        tell = first_ones or (due(step, config.train.log_every) and enough) or last
         keep = due(step, config.checkpoint.every)
         outcomes = settle(newest=tell or keep or evaluate_now)
         if tell:
@@ -264,7 +268,9 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             log.phase("train")
 
     # -- The end: everything that was learned is on the disk before anyone leaves ------------
-    settle(newest=True)
+    outcomes = settle(newest=True)
+    if state == "stopped" and outcomes and 2 * window.steps >= config.train.log_every:
+        report(outcomes[-1])
     if state == "stopped":
         log.phase("stop", f"asked to stop after step {at.step}")
     data.close()

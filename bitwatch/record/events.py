@@ -271,6 +271,13 @@ class Epoch(Record):
     text: str = ""
 
 
+class Note(Record):
+    """Something that a person must be told once, in a sentence."""
+
+    rank: int = 0
+    text: str = ""
+
+
 class RankEnded(Record):
     """A rank's last word. `cause` is empty unless it failed. Written before it exits."""
 
@@ -304,7 +311,7 @@ class Reader(Record):
 Any_ = (
     RunStarted | AttemptStarted | DataPlanned | Action | Alert | AttemptEnded | RunEnded
     | ProcessStart | ProcessExit | SharedMemory | Gpus | Processes | Minute
-    | ModelBuilt | Phase | Step | Evaluation | Checkpoint | Epoch | RankEnded | Reader
+    | ModelBuilt | Phase | Step | Evaluation | Checkpoint | Epoch | Note | RankEnded | Reader
 )  # fmt: skip
 
 _encoder = msgspec.json.Encoder()

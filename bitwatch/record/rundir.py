@@ -168,6 +168,14 @@ class Lock:
         except OSError:
             pass  # a full disk: the lock itself still holds
 
+    def is_deleted(self) -> bool:
+        """Whether the lock file, and so the run's directory, was deleted. A file system that
+        is only away for a while does not say so."""
+        try:
+            return os.fstat(self._fd).st_nlink == 0
+        except OSError:
+            return False
+
     def release(self) -> None:
         os.close(self._fd)
 
@@ -255,6 +263,8 @@ def find(home: Path, wanted: str) -> RunDir:
     """The run whose id is `wanted` or begins with it; the name of a run also does, when
     only one run has it. Raises RunDirError when there is none, or more than one."""
     runs = list_runs(home)
+    if not wanted:
+        raise RunDirError("the run id is empty; `bitwatch ls` lists the runs")
     for run in runs:
         if run.id == wanted:
             return run

@@ -47,6 +47,7 @@ class RankState(msgspec.Struct):
     epoch: events.Epoch | None = None
     ended: events.RankEnded | None = None
     recent: list[events.Step] = []
+    notes: list[events.Note] = []
     loss: Series = msgspec.field(default_factory=Series)
     evaluations: list[events.Evaluation] = []
     checkpoints: list[events.Checkpoint] = []
@@ -182,6 +183,8 @@ def _rank(state: RankState, record: events.Any_) -> None:
             _keep(state.checkpoints, record)
         case events.Epoch():
             state.epoch = record
+        case events.Note():
+            _keep(state.notes, record)
         case events.RankEnded():
             state.ended = record
 

@@ -76,6 +76,7 @@ class View(msgspec.Struct, kw_only=True):
     last: events.Step | None = None
     recent: list[events.Step] = []
     epoch: events.Epoch | None = None
+    notes: list[events.Note] = []
     eta_s: float | None = None
     evaluations: list[events.Evaluation] = []
     checkpoints: list[events.Checkpoint] = []
@@ -99,7 +100,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     started = attempt.started or events.AttemptStarted(t=first.started or now, m=0.0)
     run_state, cause, note = _judge(state, number, now, liveness)
     run = state.journal.run
-    step = max((_step_of(r) for r in ranks.values()), default=0) or _earlier_step(state)
+    told = [_step_of(r) for r in ranks.values() if r.step or r.checkpoints or r.ended]
+    step = max(told) if told else _earlier_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
     over = run_state in END_STATES
     phase = first.phase
@@ -128,6 +130,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         last=first.step,
         recent=first.recent,
         epoch=first.epoch,
+        notes=first.notes,
         eta_s=None if over or run_state == "stalled" else _eta(first, started, now),
         evaluations=_all(state, "evaluations"),
         checkpoints=_all(state, "checkpoints"),

@@ -35,7 +35,7 @@ class Escalation:
         to kill what is left: only the caller knows what is ours."""
         asked = stopping.read(self._run, self._attempt)
         if asked and (self._stop is None or (asked.now and not self._stop.now)):
-            self._take(asked)
+            self.take(asked)
         if self._stop is None or time.monotonic() < self._due:
             return False
         self._due = time.monotonic() + TERM_S
@@ -52,7 +52,8 @@ class Escalation:
     def killed(self, survivors: int) -> None:
         self._say("escalate", "supervisor", f"SIGKILL; {survivors} survive")
 
-    def _take(self, asked: stopping.Stop) -> None:
+    def take(self, asked: stopping.Stop) -> None:
+        """Takes up a request."""
         self._stop = asked
         self._due = time.monotonic() + (0.0 if asked.now else self._grace_s)
         how = "at once, without a checkpoint" if asked.now else "with a checkpoint"

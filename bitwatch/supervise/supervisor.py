@@ -44,8 +44,9 @@ LOCKED, UNUSABLE = 4, 2
 class Supervisor:
     """State of the loop for one attempt."""
 
-    def __init__(self, run: RunDir, attempt: int) -> None:
+    def __init__(self, run: RunDir, attempt: int, lock: Lock) -> None:
         self.run = run
+        self.lock = lock
         self.attempt = attempt
         self.config = configuration.load(run.config(attempt), lenient=True)
         self.plan = _plan(run, attempt)
@@ -172,7 +173,18 @@ class Supervisor:
 
     # -- stopping -----------------------------------------------------------------------
 
+    def _ask_to_stop(self, by: str, *, now: bool = False) -> None:
+        """As anybody does, by the file; what cannot be written is done at once, by signals."""
+        try:
+            stopping.ask(self.run, self.attempt, by, now=now)
+        except OSError:
+            self.escalation.take(stopping.Stop(by=by, t=time.time(), now=True))
+
     def _look_for_stop(self) -> None:
+        if self.lock.is_deleted() and not stopping.read(self.run, self.attempt):
+            # Nobody could see or stop it any more: it ends with a checkpoint, if that still
+            # has a place.
+            self._ask_to_stop("the deletion of its directory")
         if self.escalation.look(self.agent):
             left = cleanup.end(self._leftovers(), 0.0, self._reap)
             self.escalation.killed(len(left))
@@ -238,7 +250,7 @@ class Supervisor:
         for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
                 by = f"{signal.Signals(number).name} to the supervisor"
-                stopping.ask(self.run, self.attempt, by)
+                self._ask_to_stop(by)
 
     def _listen(self, selector: selectors.BaseSelector) -> None:
         """Opens the control socket, and again when somebody has removed it."""
@@ -263,7 +275,7 @@ class Supervisor:
         if request.attempt not in (0, self.attempt):  # whoever asks has seen an earlier one
             ok, text = False, f"attempt {request.attempt} is over; this is {self.attempt}"
         elif request.command == "stop":
-            stopping.ask(self.run, self.attempt, request.by, now=request.now)
+            self._ask_to_stop(request.by, now=request.now)
             self._look_for_stop()
         elif request.command == "clean":
             text = self._clean(request.by)
@@ -293,7 +305,7 @@ def main() -> None:
     except rundir.RunDirError as error:
         print(error, file=sys.stderr)
         sys.exit(UNUSABLE)
-    supervisor = Supervisor(run, int(attempt))
+    supervisor = Supervisor(run, int(attempt), lock)
     if how == "launch":
         supervisor.launch(by, cause)
     else:

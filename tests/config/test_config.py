@@ -55,6 +55,10 @@ def test_the_incidents_numbers_are_in_1b21() -> None:
         ("steps=3", "steps: unknown key; did you mean train.steps?"),
         ("train.steps", "must look like train.steps=100"),
         ("run.name.x=3", "run.name is a value, not a section"),
+        ("train.steps=1\nbatch=7", 'train.steps: must be a whole number, not "1\\nbatch=7"'),
+        ("train.steps=99999999999999", "train.steps: must be at most 1,000,000,000,000"),
+        ("train.steps=" + "9" * 10_000, "train.steps: must be a whole number"),
+        ("data.source=\udcff", "is not valid text"),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_one_sentence_with_key_and_remedy(
@@ -91,6 +95,8 @@ def test_a_missing_key_is_named_with_its_section(tmp_path: Path) -> None:
     [
         (b"\x89PNG\xff\xfe\x00", "is not a text file"),
         (b"[model\n", "is not valid TOML"),
+        (b"a = " + b"[" * 100_000, "is not valid TOML"),
+        (b"a = " + b"9" * 10_000, "is not valid TOML"),
         (None, "no such file"),
     ],
 )
@@ -171,3 +177,27 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     os.close(writing)
     with open(reading, "rb") as said:
         assert said.read().decode() == f"{path}: cannot be read: Permission denied"
+
+
+def test_places_become_absolute_and_names_stay(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "validation").mkdir()
+
+    def anchored(*changes: str) -> configuration.Config:
+        return configuration.anchored(configuration.load(DEMO, changes), tmp_path)
+
+    for given, kept in (
+        ("bundled:austen", "bundled:austen"),
+        ("Owner/name", "Owner/name"),
+        ("texts", f"{tmp_path}/texts"),
+        ("./missing", f"{tmp_path}/missing"),
+        ("texts/*.txt", f"{tmp_path}/texts/*.txt"),
+        ("/elsewhere", "/elsewhere"),
+    ):
+        assert anchored(f"data.source={given}").data.source == kept
+    assert anchored("data.validation=validation").data.validation == "validation"  # a split
+    assert anchored("data.validation=texts/a.txt").data.validation == "texts/a.txt"
+    (tmp_path / "texts" / "a.txt").touch()
+    assert anchored("data.validation=texts/a.txt").data.validation == f"{tmp_path}/texts/a.txt"
+    assert anchored("checkpoint.folder=kept").checkpoint.folder == f"{tmp_path}/kept"
+    assert anchored().checkpoint.folder is None

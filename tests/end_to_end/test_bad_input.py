@@ -61,6 +61,9 @@ def odd(shell: Shell) -> Path:
         (["run", "tiny.toml", "--set", "parallel.device=cuda"], "need 2 GPUs"),
         (["run", "--resume", "nothing"], "no such run"),
         (["stop", "nothing"], "no such run"),
+        (["run", "--resume", ""], "the run id is empty"),
+        (["stop", ""], "the run id is empty"),
+        (["logs", "\x1b[31m"], "\\x1b[31m: no such run"),
         (["logs", "nothing"], "no such run"),
     ],
 )

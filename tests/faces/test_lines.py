@@ -80,3 +80,18 @@ def test_the_summary_ends_with_the_command_to_type_next() -> None:
     assert "rank 1 was killed" in "\n".join(summary(failed))
     assert next_command(failed) == "bitwatch logs r"
     assert next_command(View(run="r", state="stopped")) == "bitwatch run --resume r"
+
+
+def test_a_narrow_terminal_gets_narrow_lines() -> None:
+    long = "eight of sixteen readers idle, and every rank reads everything " * 3
+    alert = events.Alert(id="x", text=long.strip(), next=long.strip())
+    note = events.Note(text="step-40 is damaged", t=100.5)
+    facts: dict[str, Any] = {"recent": [step(1, skipped=0)], "alerts": [alert], "notes": [note]}
+    drawn = list(Lines(Path("/r"), 80).new(seen(**facts)))
+    assert max(map(len, drawn)) <= 80
+    assert sum("readers idle" in line for line in drawn) > 2
+    assert any("damaged" in line for line in drawn)
+    heading = next(line for line in drawn if "bits/byte" in line)
+    row = next(line for line in drawn if "/2,000" in line)
+    assert len(heading) == len(row)
+    assert "gradient" not in heading
