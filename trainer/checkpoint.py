@@ -40,11 +40,14 @@ class File(msgspec.Struct):
 
 
 class Counters(msgspec.Struct):
-    """How far the training is. tokens: bits trained on; epoch: of the data, from 0."""
+    """How far the training is. tokens: bits trained on; epoch: of the data, from 0;
+    epoch_began: the step after which it did; text_order: see `Text.order`."""
 
     step: int = 0
     tokens: int = 0
     epoch: int = 0
+    epoch_began: int = 0
+    text_order: str = ""
 
 
 class Manifest(msgspec.Struct, kw_only=True):

@@ -92,8 +92,12 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     if log.attempt > 1 and not found:
         log.write(events.Note(rank=rank, text="no whole checkpoint: starting anew at step 0"))
     at = found or checkpoint.Counters()
-    if found:
-        at.epoch += 1
+    order = text.order()
+    if found and order and at.text_order == order:
+        note = f"resumed after step {at.step}, at the same place of the text"
+        log.write(events.Note(rank=rank, text=note))
+    elif found:
+        at.epoch, at.epoch_began = at.epoch + 1, at.step
         log.write(
             events.Epoch(
                 rank=rank,
@@ -103,6 +107,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
                 "will be seen again",
             )
         )
+    at.text_order = order
     log.step = at.step
 
     # -- What to tell, and to whom -----------------------------------------------------------
@@ -184,8 +189,9 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
 
     # -- The loop --------------------------------------------------------------------------
     state: events.EndState = "done"
-    started = epoch_began = at.step
+    started = at.step
     data = text.feed(at.epoch)
+    data.skip(at.step - at.epoch_began)
     log.phase("train")
     if at.step < config.train.steps:
         sequences, pending = look_ahead(at.step + 1)
@@ -202,7 +208,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             state = "stopped"
             break
         if word.no_data:
-            if at.step == epoch_began:
+            if at.step == at.epoch_began:
                 raise Failed(
                     f"data: epoch {at.epoch} holds less than one batch for some rank "
                     f"({micro_batch * accumulation} sequences of {sequence_bytes} bytes); use "
@@ -218,7 +224,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
                 )
             )
             data.close()
-            at.epoch, epoch_began = at.epoch + 1, at.step
+            at.epoch, at.epoch_began = at.epoch + 1, at.step
             data = text.feed(at.epoch)
             sequences, pending = look_ahead(step)
             continue

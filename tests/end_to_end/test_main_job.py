@@ -172,7 +172,7 @@ def test_resume_goes_on_from_the_checkpoint(
     before, after = loss_series(run, 1), loss_series(run, 2)
     assert sorted(after) == [70, 80, 90]
     assert after[70] == pytest.approx(before[60], rel=0.05)
-    assert "some text will be seen again" in out
+    assert "resumed after step 60, at the same place of the text" in out
     assert "step 60" not in next(line for line in out.splitlines() if "checkpoint" in line)
 
 

@@ -49,6 +49,12 @@ class Feed:
         self._held = [rest] if len(rest) else []
         return held[: self.sequences]
 
+    def skip(self, steps: int) -> None:
+        """Leaves out what so many steps would take."""
+        for _ in range(steps):
+            if self.take() is None:
+                return
+
     def close(self) -> None:
         """Ends the workers now: the iterator's last reference is what holds them."""
         self._blocks = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from datasets import IterableDataset
 
 from bitwatch import config as configuration
@@ -35,6 +37,20 @@ class Text:
         data = self._config.data
         stream = self._packed(self._rows, "train", data.shuffle, self._sequences, epoch)
         return Feed(stream, data, self._sequences, self._place.device.type == "cuda")
+
+    def order(self) -> str:
+        """All that decides which text a step sees, as one string. With the same one, as many
+        steps into an epoch lead to the same place. Empty where nothing does: what a shuffle
+        buffer held when a run ended is lost."""
+        c = self._config
+        if c.data.shuffle:
+            return ""
+        data = c.data
+        kept = (
+            *(data.source, data.config, data.split, data.text_column, data.workers),
+            *(c.parallel.ranks, c.train.batch, c.train.micro_batch, c.model.context),
+        )
+        return json.dumps(kept)
 
     def held_out(self) -> PackedRows | None:
         """The validation text in blocks of a micro-batch, None when the configuration has
