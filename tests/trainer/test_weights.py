@@ -187,7 +187,12 @@ def test_the_newest_whole_and_unchanged_one_is_loaded(
     assert "step-2 is damaged" in text and victim.name in text
     # What was half written gives way to a whole one.
     save(it, place, tmp_path, 3)
+    assert [path.name for path in checkpoint.whole(tmp_path)] == ["step-1", "step-3"]
+    # And so does what was damaged: it no longer counts as whole.
+    save(it, place, tmp_path, 2)
     assert [path.name for path in checkpoint.whole(tmp_path)] == ["step-1", "step-2", "step-3"]
+    found, passed_over = checkpoint.load(tmp_path, place, it.model, it.optimizer)
+    assert (found, passed_over) == (counters(3), [])
 
 
 def test_old_ones_go_only_when_the_new_one_is_whole(
