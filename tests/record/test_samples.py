@@ -31,7 +31,13 @@ def test_a_missing_folder_costs_samples_and_nothing_else(tmp_path: Path) -> None
     (tmp_path / "samples").write_text("a file where the folder should be")
     writer = SampleWriter(tmp_path / "samples")
     writer.write(events.Gpus())
+    (tmp_path / "samples").unlink()
+    writer.write(events.Gpus(note="there is a place again"))
     writer.close()
+    (file,) = (tmp_path / "samples").iterdir()
+    assert [r.note for r in read_all(file)[0] if isinstance(r, events.Gpus)] == [
+        "there is a place again"
+    ]
 
 
 def test_a_week_of_aggregates_is_far_below_the_journals_bound() -> None:
