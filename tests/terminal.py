@@ -22,7 +22,12 @@ class Terminal:
     """A command in a terminal of its own, which is closed at the end."""
 
     def __init__(
-        self, shell: Shell, *arguments: str, size: tuple[int, int] = (120, 40), **environment: str
+        self,
+        shell: Shell,
+        *arguments: str,
+        size: tuple[int, int] = (120, 40),
+        before: Callable[[], None] | None = None,
+        **environment: str,
     ) -> None:
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)
@@ -34,6 +39,7 @@ class Terminal:
             env={**shell.environment, **names},
             cwd=str(shell.folder),
             dimensions=(size[1], size[0]),
+            preexec_fn=before,
         )
         self.child.delaybeforesend = None
 

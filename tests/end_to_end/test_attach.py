@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch.record import rundir
-from tests.conftest import Shell, until
+from tests.conftest import Shell, until, without_roots_rights
 from tests.terminal import Terminal
 from tests.tui import recorded
 
@@ -104,6 +104,24 @@ def test_a_run_deleted_while_it_is_on_the_screen(shell: Shell) -> None:
     lock.release()
     assert code == 0
     assert "is gone" in lines[-1]
+
+
+def test_a_run_that_may_no_longer_be_read_while_it_is_on_the_screen(shell: Shell) -> None:
+    run = recorded.make(shell.home)
+    lock = rundir.Lock(run)
+    with Terminal(shell, "attach", run.id, before=without_roots_rights) as screen:
+        screen.see("400/800", "STALLED")
+        run.path.chmod(0)
+        try:
+            screen.see("400/800", "cannot be read (Permission denied)")
+        finally:
+            run.path.chmod(0o700)
+        screen.until(lambda text: "Permission denied" not in text, "the run to come back")
+        screen.press("q")
+        code, lines = screen.leave()
+    lock.release()
+    assert code == 0
+    assert f"bitwatch attach {run.id}" in lines[-1]
 
 
 def test_the_theme_of_the_users_file(shell: Shell) -> None:

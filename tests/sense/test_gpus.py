@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from bitwatch.record import events
+from bitwatch.sense import processes
 from bitwatch.supervise import sensor as sensing
 from bitwatch.supervise.sensor import Sensor
-from tests.conftest import until
+from tests.conftest import alive, until
 
 COMPILER = shutil.which("cc")
 
@@ -72,21 +73,31 @@ def test_without_a_driver_it_says_so_and_ends(tmp_path: Path) -> None:
     assert record.gpus == []
 
 
-def test_a_sensor_dies_with_its_parent(stand_in: str) -> None:
+def test_a_sensor_dies_with_its_parent_even_while_the_driver_hangs(stand_in: str) -> None:
+    """Its output goes nowhere, so that no broken pipe could end it: only the kernel can."""
     code = (
-        "import os, subprocess, sys, time\n"
+        "import os, subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-m', 'bitwatch.sense.gpus', '0.1',"
-        " str(os.getpid())], stdout=subprocess.PIPE)\n"
-        "child.stdout.readline(); print(child.pid, flush=True); os.kill(os.getpid(), 9)"
+        " str(os.getpid())], stdout=subprocess.DEVNULL)\n"
+        "print(child.pid, flush=True); sys.stdin.read()"
     )
-    done = subprocess.run(
+    parent = subprocess.Popen(
         [sys.executable, "-c", code],
-        env={**os.environ, "LD_LIBRARY_PATH": stand_in},
+        env={**os.environ, "LD_LIBRARY_PATH": stand_in, "NVML_HANGS": "1"},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        check=False,
     )
-    pid = int(done.stdout)
-    until(lambda: not Path(f"/proc/{pid}").exists(), "the orphaned sensor to be gone")
+    assert parent.stdout
+    pid = int(parent.stdout.readline())
+    stat = processes.read_stat(pid)
+    assert stat
+    in_the_driver = Path(f"/proc/{pid}/maps")
+    until(lambda: "libnvidia-ml" in in_the_driver.read_text(), "the driver to be called")
+    assert alive(stat.key)
+    parent.kill()
+    parent.communicate()
+    until(lambda: not alive(stat.key), "the orphaned sensor to be gone")
+    assert not alive(stat.key)
 
 
 def test_a_driver_call_that_hangs_costs_the_sensor_only(
