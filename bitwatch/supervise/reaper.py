@@ -10,6 +10,7 @@ import os
 import signal as signals
 from typing import NamedTuple
 
+from bitwatch.record.follow import lives
 from bitwatch.sense import processes
 
 
@@ -43,6 +44,15 @@ def reap() -> list[Exit]:
                 signal=None if exited else info.si_status,
             )
         )
+
+
+def runs(pid: int, starttime: int) -> bool:
+    """Whether it has not ended yet. Of a child the kernel's word counts: killed, its first
+    thread is a zombie for an instant while the others still go, and no status is there yet."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return lives(pid, starttime)
 
 
 def describe(ended: Exit | None) -> str:

@@ -49,3 +49,37 @@ def test_words_for_how_a_process_ended() -> None:
     assert describe(Exit(1, 1, None, signal.SIGKILL)) == "killed by SIGKILL"
     assert describe(Exit(1, 1, None, 250)) == "killed by signal 250"
     assert describe(None) == "exit status unknown"
+
+
+HALF_DEAD = """
+import ctypes, os, subprocess, sys, time
+from bitwatch.record import rundir
+from bitwatch.sense import processes
+from bitwatch.supervise import reaper
+
+CHILD = '''
+import ctypes, os, sys, threading
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(7))).start()
+ctypes.CDLL(None).pthread_exit(None)
+'''
+child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE)
+start = rundir.starttime(child.pid)
+while processes.read_stat(child.pid).state != "Z":
+    time.sleep(0.01)
+assert reaper.runs(child.pid, start)
+assert reaper.reap() == []
+child.stdin.close()
+while reaper.runs(child.pid, start):
+    time.sleep(0.01)
+(ended,) = reaper.reap()
+assert (ended.pid, ended.status) == (child.pid, 7)
+assert not reaper.runs(child.pid, start)
+assert reaper.runs(os.getppid(), rundir.starttime(os.getppid()))
+child.returncode = 7
+"""
+
+
+def test_a_child_whose_first_thread_is_gone_has_not_ended_before_its_status_is_there() -> None:
+    command = [sys.executable, "-c", HALF_DEAD]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
