@@ -86,6 +86,14 @@ class RunDir:
     def logs(self, n: int) -> Path:
         return self.attempt(n) / "logs"
 
+    def prepare(self, n: int) -> Path:
+        """What `trainer.prepare` says of its work, before there are ranks."""
+        return self.attempt(n) / "prepare.jsonl"
+
+    def index(self, n: int) -> Path:
+        """Where the prepared text lies, for the ranks: written when it is whole."""
+        return self.attempt(n) / "index.json"
+
     def rank(self, n: int, rank: int) -> Path:
         return self.attempt(n) / f"rank{rank}.jsonl"
 
