@@ -64,6 +64,11 @@ def _settings(command: Any) -> Any:
 @click.option("--headless", is_flag=True, help="Lines instead of the screen.")
 @click.option("--detach", is_flag=True, help="Return as soon as the run is under way.")
 @click.option("--resume", metavar="RUN", help="Go on with this run from its newest checkpoint.")
+@click.option(
+    "--new-epoch",
+    is_flag=True,
+    help="With --resume: go on even where the place in the text is lost.",
+)
 def run(
     config: str | None,
     changes: tuple[str, ...],
@@ -71,6 +76,7 @@ def run(
     headless: bool,
     detach: bool,
     resume: str | None,
+    new_epoch: bool,
 ) -> int:
     """Plan, launch and show a training.
 
@@ -89,6 +95,10 @@ def run(
     face.say("looking at the model and the data")
     facts, plan = _plan(settings, launching=True)
     _refuse(plan)
+    if new_epoch:
+        plan.resume = "new-epoch"
+    elif old:
+        _refuse_to_lose_the_place(old, settings)
     where = old or begin.create(home, settings, facts, sys.argv)
     made = where.path
     try:
@@ -224,6 +234,14 @@ def _resumable(old: RunDir) -> RunDir:
     if not old.attempts():
         raise Failure(f"{old.id}: has never been launched; start a new run instead", USAGE)
     return old
+
+
+def _refuse_to_lose_the_place(old: RunDir, settings: Config) -> None:
+    from bitwatch.plan.resume import refusal
+    from bitwatch.supervise import begin
+
+    if changed := begin.lost_place(old, settings):
+        raise Failure(f"{old.id}: {refusal(changed)}", REFUSED)
 
 
 def _plan(settings: Config, *, launching: bool) -> tuple[Facts, Plan]:

@@ -311,14 +311,11 @@ def _impossible(c: Config) -> Iterator[str]:
 def _unbuilt(c: Config) -> Iterator[str]:
     """Values whose work does not exist in this version: refused, never ignored."""
     wishes = (
-        ("model.parity", c.model.parity, False),
         ("data.streaming", c.data.streaming, True),
         ("data.cache", c.data.cache, None),
         ("data.cache_limit_gib", c.data.cache_limit_gib, None),
         ("parallel.shard", c.parallel.shard, "full"),
         ("parallel.activation_checkpointing", c.parallel.activation_checkpointing, "none"),
-        ("parallel.compile", c.parallel.compile, False),
-        ("train.skip_outliers", c.train.skip_outliers, False),
         ("checkpoint.async", c.checkpoint.asynchronous, False),
         ("watch.max_processes", c.watch.max_processes, None),
     )
@@ -327,8 +324,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
             yield f"{key}: {toml_value(value)} is not built yet; {_instead(built)}"
     if c.data.sharding in ("reshard", "indexed"):
         yield f'data.sharding: "{c.data.sharding}" is not built yet; use "ask", "auto" or "as-is"'
-    if c.train.schedule == "wsd":
-        yield 'train.schedule: "wsd" is not built yet; use "cosine" or "constant"'
 
 
 def _instead(built: Any) -> str:

@@ -27,6 +27,7 @@ from bitwatch import config as configuration
 from bitwatch.record import events
 from bitwatch.record.rundir import write_whole
 from trainer import agreement
+from trainer.data.state import LoaderState
 from trainer.failures import Failed, sentence
 from trainer.parallel import Place
 
@@ -40,14 +41,14 @@ class File(msgspec.Struct):
 
 
 class Counters(msgspec.Struct):
-    """How far the training is. tokens: bits trained on; epoch: of the data, from 0;
-    epoch_began: the step after which it did; text_order: see `Text.order`."""
+    """How far the training is. tokens: bits trained on; text: where in it; skipped: steps left
+    out so far; outliers: see `health.Outliers.kept`."""
 
     step: int = 0
     tokens: int = 0
-    epoch: int = 0
-    epoch_began: int = 0
-    text_order: str = ""
+    text: LoaderState = msgspec.field(default_factory=LoaderState)
+    skipped: int = 0
+    outliers: list[list[float]] = []
 
 
 class Manifest(msgspec.Struct, kw_only=True):

@@ -59,7 +59,7 @@ def read(stream: PackedRows, steps: int, place: Place) -> Validation:
 
 
 def evaluate(
-    model: nn.Module, validation: Validation, place: Place, step: int
+    model: nn.Module, validation: Validation, place: Place, step: int, parity: bool = False
 ) -> events.Evaluation:
     """Scores every bit of the windows that were read. All ranks must call it."""
     began = time.monotonic()
@@ -67,17 +67,17 @@ def evaluate(
     model.eval()
     with torch.no_grad():
         for block in validation.blocks:
-            window = bits.from_bytes(block.to(place.device))
+            window = bits.from_bytes(block.to(place.device), parity)
             scored[0] += modelling.nats_per_bit(model, window) * window.numel()
             scored[1] += block.numel()
     model.train()
     dist.all_reduce(scored)
     nats, scored_bytes = scored.tolist()
-    loss = nats / (scored_bytes * bits.BITS)
+    loss = nats / (scored_bytes * bits.per_byte(parity))
     return events.Evaluation(
         step=step,
         loss=loss,
-        bits_per_byte=bits.bits_per_byte(loss),
+        bits_per_byte=bits.bits_per_byte(loss, parity),
         scored_bytes=int(scored_bytes),
         of_bytes=validation.of_bytes,
         seconds=time.monotonic() - began,

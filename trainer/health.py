@@ -4,14 +4,15 @@ A loss or gradient that is not finite would ruin every weight. The ranks put the
 and the squares of their gradients together in one collective, so all see the same; the
 optimiser itself is then told to leave everything as it was. Nobody waits for the GPU: its
 verdict is read a step later, and until then no weight can change any more ("stop"), or has
-(the step was left out, "skip").
+(the step was left out, "skip"). A step far out of line with those before can be left out in
+the same way.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,8 @@ from torch import Tensor
 
 from trainer import parallel
 from trainer.failures import Failed
+
+NOT_FINITE, OUTLIER = 1.0, 0.5  # why a step was left out; the worse is the larger
 
 
 class Outcome(NamedTuple):
@@ -35,11 +38,57 @@ class Outcome(NamedTuple):
         return sum(self.losses) / len(self.losses)
 
 
+class Outliers:
+    """Whether a step's loss or gradient norm lies far above those of the steps before, as
+    OLMo-core judges it: more than 6 deviations above the mean of the last 128 that were taken.
+    All of it is on the device, so nobody waits for it."""
+
+    WINDOW = 128
+    LEAST = 64  # steps that must have been taken before anything is out of line
+    DEVIATIONS = 6.0
+
+    def __init__(self, device: torch.device, kept: Sequence[Sequence[float]] = ()) -> None:
+        """kept: what `kept` returned, oldest first, when the training was saved."""
+        self._taken = torch.zeros((), dtype=torch.int64, device=device)
+        self._seen = torch.zeros(self.WINDOW, 2, device=device)
+        for values in kept:
+            self.remember(torch.tensor(values, device=device), torch.zeros((), device=device))
+
+    def judge(self, values: Tensor) -> Tensor:
+        """1.0 when one of `values` [loss, norm] is far out of line. Call before `remember`."""
+        count = self._taken.clamp(max=self.WINDOW)
+        inside = (torch.arange(self.WINDOW, device=values.device) < count).unsqueeze(1)
+        mean = (self._seen * inside).sum(0) / count
+        variance = ((self._seen - mean).square() * inside).sum(0) / count
+        above = values > mean + self.DEVIATIONS * variance.sqrt()
+        return (above.any() & (count >= self.LEAST)).float()
+
+    def remember(self, values: Tensor, bad: Tensor) -> None:
+        """Keeps `values` unless `bad`."""
+        row = (self._taken % self.WINDOW).view(1)  # as a plain index it would be waited for
+        taken = bad == 0
+        kept = torch.where(taken, values, self._seen.index_select(0, row)[0])
+        self._seen.index_copy_(0, row, kept.unsqueeze(0))
+        self._taken += taken
+
+    def kept(self) -> list[list[float]]:
+        """The values in the window, oldest first: a float survives JSON unchanged."""
+        taken, seen = int(self._taken), self._seen.tolist()
+        return [seen[n % self.WINDOW] for n in range(max(0, taken - self.WINDOW), taken)]
+
+
 class Health:
     """Judges steps as they are computed, and tells their outcomes once they are known."""
 
-    def __init__(self, place: parallel.Place, on_not_finite: str) -> None:
-        self.skipped = 0
+    def __init__(
+        self,
+        place: parallel.Place,
+        on_not_finite: str,
+        outliers: Outliers | None = None,
+        skipped: int = 0,
+    ) -> None:
+        self.skipped = skipped
+        self.outliers = outliers
         self._place = place
         self._stop = on_not_finite == "stop"
         self._halted = torch.zeros((), device=place.device)
@@ -59,9 +108,13 @@ class Health:
         bad = 1.0 - shared.isfinite().all().float()
         if self._stop:
             bad = self._halted = torch.maximum(self._halted, bad)
+        if self.outliers:
+            values = torch.stack((shared[:ranks].mean(), norm))
+            bad = torch.maximum(bad, OUTLIER * self.outliers.judge(values))
+            self.outliers.remember(values, bad)
         told = torch.cat((shared[:ranks], norm.view(1), bad.view(1)))
         self._unread.append((step, parallel.read_later(told)))
-        return norm, bad
+        return norm, (bad > 0).float()
 
     def outcomes(self, newest: bool) -> list[Outcome]:
         """Those not told yet, without the newest one unless asked for: it may still be
@@ -73,7 +126,7 @@ class Health:
             outcome = Outcome(step, losses, norm, taken=not bad)
             found.append(outcome)
             self.skipped += not outcome.taken
-            if self._stop and not outcome.taken:
+            if self._stop and bad == NOT_FINITE:
                 raise NotFinite(outcome)
         return found
 

@@ -126,11 +126,11 @@ def delayed(bits: Tensor, embedding: Tensor) -> Tensor:
 def octaves(length: int, shape: configuration.Model, like: Tensor) -> Tensor:
     """Sines and cosines with periods of 2, 4, 8 ... 2 x context bits, [length, d_model].
 
-    The first three say which bit of its byte a place is. Channels left over stay zero.
+    The first three say which bit of its byte a place is; with parity bits, where a byte has
+    nine, periods of 9/4, 9/2, 9 ... do. Channels left over stay zero.
     """
-    periods = 2.0 ** torch.arange(
-        1, min(math.ceil(math.log2(shape.context)) + 1, shape.d_model // 2) + 1
-    )
+    count = min(math.ceil(math.log2(shape.context)) + 1, shape.d_model // 2)
+    periods = 2.0 ** torch.arange(1, count + 1) * (9 / 8 if shape.parity else 1)
     angle = _angles(length, periods.to(like.device))
     waves = torch.cat((angle.sin(), angle.cos()), dim=1)
     return F.pad(waves, (0, shape.d_model - waves.shape[1])).to(like.dtype)

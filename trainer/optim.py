@@ -11,6 +11,7 @@ from bitwatch import config as configuration
 from trainer.parallel import local_part
 
 BETAS = (0.9, 0.99)
+DECAY_SHARE = 0.2  # of all steps, at the end of "wsd"
 
 
 def build(model: nn.Module, wanted: configuration.Train) -> torch.optim.AdamW:
@@ -24,12 +25,20 @@ def build(model: nn.Module, wanted: configuration.Train) -> torch.optim.AdamW:
 
 
 def learning_rate(step: int, wanted: configuration.Train) -> float:
-    """Of step `step`, which counts from 1: a straight line up over the warm-up, then
-    constant, or half a cosine that reaches zero where a step after the last would be."""
+    """Of step `step`, which counts from 1: a straight line up over the warm-up, then by
+    schedule. Both that end at zero reach it where a step after the last would be.
+
+    cosine: half a cosine. constant: as it is. wsd (warm-up, stable, decay): constant, and
+    over the last fifth of the steps 1 - sqrt(x) (Hägele and others, 2024).
+    """
     if step <= wanted.warmup:
         return wanted.learning_rate * step / wanted.warmup
     if wanted.schedule == "constant":
         return wanted.learning_rate
+    if wanted.schedule == "wsd":
+        decay = min(wanted.steps - wanted.warmup, max(1, round(DECAY_SHARE * wanted.steps)))
+        done = max(0.0, (step - 1 - wanted.steps + decay) / decay)
+        return wanted.learning_rate * (1 - math.sqrt(min(1.0, done)))
     done = (step - 1 - wanted.warmup) / max(1, wanted.steps - wanted.warmup)
     return wanted.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 

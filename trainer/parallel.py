@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from bitwatch import config as configuration
@@ -123,6 +123,20 @@ def shard(model: modelling.BitTransformerLM, place: Place, precision: str, seed:
             parameter.copy_(
                 distribute_tensor(whole, place.mesh, parameter.placements, src_data_rank=None)
             )
+
+
+def compile_blocks(model: modelling.BitTransformerLM, backend: str = "inductor") -> None:
+    """Each block by itself: they are alike, so one of them is compiled and the others reuse
+    it. Before `shard`, whose hooks stay outside."""
+    for block in model.blocks:
+        block.compile(fullgraph=True, backend=backend)
+
+
+def sum_gradients(model: nn.Module, wanted: bool) -> None:
+    """Whether the next backward pass sums gradients over the ranks. Until then each rank adds
+    up its own, unsharded, in float32: 4 bytes a parameter, for a third less traffic."""
+    assert isinstance(model, FSDPModule)
+    model.set_requires_gradient_sync(wanted)
 
 
 def local_part(tensor: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ must never stop the training.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 import sys
@@ -20,7 +21,6 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, own_starttime
 
 USAGE_ERROR = 2  # exit status
-BITS_A_BYTE = 8  # also in `bits`, which needs torch
 
 
 class Telemetry:
@@ -35,6 +35,13 @@ class Telemetry:
 
     def write(self, record: events.Record) -> None:
         self._journal.write(record)
+
+    def allows_new_epoch(self) -> bool:
+        """Whether this attempt was launched with leave to lose its place in the text."""
+        try:
+            return json.loads(self.run.plan(self.attempt).read_bytes())["resume"] == "new-epoch"
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def phase(self, name: events.PhaseName, text: str = "") -> None:
         self.write(events.Phase(rank=self.rank, name=name, text=text))
@@ -83,10 +90,12 @@ def process_start(role: str, rank: int, worker: int | None, attempt: int) -> eve
 
 @dataclasses.dataclass(frozen=True)
 class Rates:
-    """What turns seconds into speeds. peak_flops: of all ranks' devices together, None where
-    it is not known."""
+    """What turns seconds into speeds, and nats per bit into bits per byte of text.
+    peak_flops: of all ranks' devices together, None where it is not known. bits_a_byte: that
+    the model sees of each byte."""
 
     tokens_a_step: int
+    bits_a_byte: int
     flops_a_token: float
     peak_flops: float | None
 
@@ -113,7 +122,7 @@ class Window:
         loss = sum(self.losses) / len(self.losses) if self.losses else math.nan
         return events.Step(
             loss=loss,
-            bits_per_byte=loss * BITS_A_BYTE / math.log(2),
+            bits_per_byte=loss * rates.bits_a_byte / math.log(2),
             step_s=step_s,
             data_s=self.data_s / steps,
             tokens_per_s=tokens_per_s,

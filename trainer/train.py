@@ -24,6 +24,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from bitwatch import config as configuration
+from bitwatch.plan import resume
 from bitwatch.record import events
 from trainer import telemetry
 from trainer.failures import Failed, sentence
@@ -43,10 +44,12 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     """
     import torch
 
-    from trainer import agreement, bits, checkpoint, evaluate, optim, parallel
+    from trainer import agreement, bits, checkpoint, collector, evaluate, optim, parallel
     from trainer import model as modelling
+    from trainer.data import state
+    from trainer.data.state import LoaderState
     from trainer.data.text import Text
-    from trainer.health import Health, NotFinite, Outcome
+    from trainer.health import Health, NotFinite, Outcome, Outliers
 
     rank, ranks = place.rank, place.ranks
     first = rank == 0  # speaks where one voice is enough
@@ -60,6 +63,8 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             f"model.expected_parameters is {asked:,}, but this model has {built:,}; nothing "
             "was trained: correct the shape or the promise"
         )
+    if config.parallel.compile:
+        parallel.compile_blocks(model)
     parallel.shard(model, place, config.parallel.precision, config.run.seed)
     held = parallel.held_parameters(model, place)
     if first:
@@ -77,7 +82,8 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
 
     # -- Text: to train on, and held out -----------------------------------------------------
     sequence_bytes = configuration.bytes_per_sequence(config.model)
-    sequence_bits = sequence_bytes * bits.BITS
+    parity = config.model.parity
+    sequence_bits = sequence_bytes * bits.per_byte(parity)
     micro_batch = config.train.micro_batch
     accumulation = config.train.batch // (ranks * micro_batch)
     text = Text(config, place, log, micro_batch * accumulation)
@@ -91,30 +97,32 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         log.write(events.Note(rank=rank, text=why))
     if log.attempt > 1 and not found:
         log.write(events.Note(rank=rank, text="no whole checkpoint: starting anew at step 0"))
-    at = found or checkpoint.Counters()
-    order = text.order()
-    if found and order and at.text_order == order:
-        note = f"resumed after step {at.step}, at the same place of the text"
-        log.write(events.Note(rank=rank, text=note))
-    elif found:
-        at.epoch, at.epoch_began = at.epoch + 1, at.step
-        log.write(
-            events.Epoch(
-                rank=rank,
-                epoch=at.epoch,
-                step=at.step,
-                text=f"resumed after step {at.step}: the data starts a new epoch, and some text "
-                "will be seen again",
-            )
+    at = found or checkpoint.Counters(text=LoaderState(order=text.order))
+    if found:
+        at.text, lost = state.go_on(
+            at.text,
+            text.order,
+            exact=resume.is_exact(config),
+            new_epoch=log.allows_new_epoch(),
         )
-    at.text_order = order
+        note = f"resumed after step {at.step}, at the same place of the text"
+        if lost:
+            note = (
+                f"resumed after step {at.step}: the data starts a new epoch, and some text will "
+                f"be seen again ({lost})"
+            )
+            log.write(events.Epoch(rank=rank, epoch=at.text.epoch, step=at.step, text=note))
+        else:
+            log.write(events.Note(rank=rank, text=note))
     log.step = at.step
 
     # -- What to tell, and to whom -----------------------------------------------------------
-    health = Health(place, config.train.on_not_finite)
+    outliers = Outliers(place.device, at.outliers) if config.train.skip_outliers else None
+    health = Health(place, config.train.on_not_finite, outliers, at.skipped)
     peak = parallel.peak_flops(place.gpu_name)
     rates = telemetry.Rates(
         tokens_a_step=config.train.batch * sequence_bits,
+        bits_a_byte=bits.per_byte(parity),
         flops_a_token=modelling.flops_per_token(config.model, built, sequence_bits),
         peak_flops=peak * ranks if peak else None,
     )
@@ -174,7 +182,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         if validation is None:
             return
         log.phase("evaluate")
-        result = evaluate.evaluate(model, validation, place, at.step)
+        result = evaluate.evaluate(model, validation, place, at.step, parity)
         window.paused_s += result.seconds
         if first:
             log.write(result)
@@ -182,17 +190,19 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
 
     def save() -> None:
         log.phase("checkpoint", f"step {at.step}")
+        at.skipped = health.skipped
+        at.outliers = health.outliers.kept() if health.outliers else []
         saved = checkpoint.save(checkpoints, place, model, optimizer, at, config)
         window.paused_s += saved.seconds
         if first:
             log.write(saved)
 
     # -- The loop --------------------------------------------------------------------------
-    state: events.EndState = "done"
+    end: events.EndState = "done"
     started = at.step
-    data = text.feed(at.epoch)
-    data.skip(at.step - at.epoch_began)
-    log.phase("train")
+    data = text.feed(at.text.epoch, at.text.position)
+    log.phase("compile" if config.parallel.compile else "train")
+    collector.hold()
     if at.step < config.train.steps:
         sequences, pending = look_ahead(at.step + 1)
 
@@ -205,36 +215,30 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             said = agreement.gather(data.trouble, place.control)
             raise Failed(agreement.by_rank("data", said))
         if word.stop:
-            state = "stopped"
+            end = "stopped"
             break
         if word.no_data:
-            if at.step == at.epoch_began:
+            if not at.text.position:
                 raise Failed(
-                    f"data: epoch {at.epoch} holds less than one batch for some rank "
+                    f"data: epoch {at.text.epoch} holds less than one batch for some rank "
                     f"({micro_batch * accumulation} sequences of {sequence_bytes} bytes); use "
                     "more text, fewer ranks, or a smaller batch"
                 )
-            log.write(
-                events.Epoch(
-                    rank=rank,
-                    epoch=at.epoch,
-                    step=at.step,
-                    text=f"epoch {at.epoch} ended at step {at.step} on all ranks: one had no "
-                    "more data for a whole batch",
-                )
-            )
+            told = f"epoch {at.text.epoch} ended at step {at.step} on all ranks: {text.why_it_ends}"
+            log.write(events.Epoch(rank=rank, epoch=at.text.epoch, step=at.step, text=told))
             data.close()
-            at.epoch, at.epoch_began = at.epoch + 1, at.step
-            data = text.feed(at.epoch)
+            at.text = LoaderState(epoch=at.text.epoch + 1, order=text.order)
+            data = text.feed(at.text.epoch)
             sequences, pending = look_ahead(step)
             continue
         assert sequences is not None
 
-        # Gradients of the whole batch. They are summed over the ranks at every micro-batch:
-        # keeping them unsharded until the last would cost 4 bytes a parameter on each rank.
+        # Gradients of the whole batch: summed over the ranks with the last micro-batch only.
         loss = torch.zeros((), device=place.device)
-        for block in sequences.to(place.device, non_blocking=True).split(micro_batch):
-            share = modelling.nats_per_bit(model, bits.from_bytes(block)) / accumulation
+        blocks = sequences.to(place.device, non_blocking=True).split(micro_batch)
+        for number, block in enumerate(blocks, 1):
+            parallel.sum_gradients(model, number == accumulation)
+            share = modelling.nats_per_bit(model, bits.from_bytes(block, parity)) / accumulation
             share.backward()
             loss += share.detach()
 
@@ -254,6 +258,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
 
         # What became of it. Waits for the GPU only when there is something to tell or keep.
         at.step, at.tokens = step, at.tokens + rates.tokens_a_step
+        at.text.position += config.train.batch
         window.steps += 1
         last = step == config.train.steps
         # A record of few steps would be noise: the first one after a resume is of as many
@@ -267,23 +272,26 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             report(outcomes[-1])
         if step == started + 1:
             parallel.expect_steps(place, config.parallel.step_timeout_s)
+            if config.parallel.compile:
+                log.phase("train")
         if evaluate_now:
             score()
         if keep and not last:
             save()
             log.phase("train")
+        collector.collect(step, pausing=evaluate_now or keep)
 
     # -- The end: everything that was learned is on the disk before anyone leaves ------------
     outcomes = settle(newest=True)
-    if state == "stopped" and outcomes and 2 * window.steps >= config.train.log_every:
+    if end == "stopped" and outcomes and 2 * window.steps >= config.train.log_every:
         report(outcomes[-1])
-    if state == "stopped":
+    if end == "stopped":
         log.phase("stop", f"asked to stop after step {at.step}")
     data.close()
     save()
     parallel.meet(place, config.parallel.start_timeout_s)
     parallel.end()
-    return state
+    return end
 
 
 def main() -> int:
@@ -295,7 +303,7 @@ def main() -> int:
         from trainer import parallel
 
         place = parallel.start(config.parallel)
-        state = train(config, log, place)
+        end = train(config, log, place)
     except BaseException as error:
         with contextlib.suppress(OSError):  # a full disk must not hide the cause
             traceback.print_exc()
@@ -310,7 +318,7 @@ def main() -> int:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(1)
-    log.ended(state)
+    log.ended(end)
     return 0
 
 

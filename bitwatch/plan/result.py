@@ -100,9 +100,13 @@ class Problem(msgspec.Struct, kw_only=True):
 
 
 class Plan(msgspec.Struct, kw_only=True):
+    """`resume`: whether this attempt may lose its place in the text ("new-epoch"); only a
+    person allows that."""
+
     verdict: Verdict
     model: ModelPlan
     memory: MemoryPlan
     data: DataPlan
     corrections: list[Correction]
     problems: list[Problem]
+    resume: Literal["exact", "new-epoch"] = "exact"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import msgspec
 from bitwatch import __version__
 from bitwatch import config as configuration
 from bitwatch.config import Config
+from bitwatch.plan import resume
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.result import Plan
 from bitwatch.record import events, rundir
@@ -50,6 +52,23 @@ def create(home: Path, config: Config, facts: Facts, command: list[str]) -> RunD
     identity.socket = str(control.socket_path(run.path))
     rundir.write_identity(run, identity)
     return run
+
+
+def lost_place(run: RunDir, config: Config) -> list[str]:
+    """What of `config` keeps the newest checkpoint's place in the text from being found again;
+    empty when nothing does, or when there is no place yet. Only the trainer knows whether
+    the text itself is the same."""
+    folder = run.checkpoints(config.checkpoint.folder)
+    steps = [path for path in folder.glob("step-*/manifest.json") if path.parent.name[5:].isdigit()]
+    for path in sorted(steps, key=lambda path: int(path.parent.name[5:]), reverse=True):
+        try:
+            text = json.loads(path.read_bytes())["counters"]["text"]
+            place, saved = text["position"], dict(text["order"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # a damaged one: the trainer passes it over too
+        saved.pop("text", None)
+        return resume.differences(saved, resume.order(config)) if place else []
+    return []
 
 
 def new_attempt(run: RunDir, config: Config, plan: Plan, device: str) -> int:

@@ -55,6 +55,9 @@ def agent_environment(run: RunDir, attempt: int, config: Config, on_cpu: bool) -
         "PYTHONUNBUFFERED": "1",
         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(int(grace_s(config))),
     }
+    if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & environment.keys():
+        # Segments that grow instead of many of fixed sizes: less is lost between them.
+        environment["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
     if on_cpu:
         environment["GLOO_SOCKET_IFNAME"] = "lo"
         threads = max(1, (os.cpu_count() or 1) // config.parallel.ranks)

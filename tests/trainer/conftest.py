@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -108,11 +109,13 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
         config: configuration.Config,
         run: rundir.RunDir | None = None,
         script: Path = TRAINER,
+        resume: str = "exact",
         **environment: str,
     ) -> Launched:
         run = run or rundir.create(home, config.run.name)
         attempt = rundir.new_attempt(run)
         run.config(attempt).write_text(configuration.dump(config))
+        run.plan(attempt).write_text(json.dumps({"resume": resume}))
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command += ["--local-addr", "127.0.0.1", "--max-restarts", "0"]
         command += ["--nproc-per-node", str(config.parallel.ranks), str(script)]

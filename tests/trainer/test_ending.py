@@ -55,7 +55,7 @@ def stopped(small: Callable[..., Any], launch: Callable[..., Any]) -> Any:
 def resumed(stopped: Any, small: Callable[..., Any], launch: Callable[..., Any]) -> Any:
     """The same run on one rank, two steps further."""
     steps = stopped.last().step + 2
-    launched = launch(small(train={"steps": steps}), run=stopped.run)
+    launched = launch(small(train={"steps": steps}), run=stopped.run, resume="new-epoch")
     assert launched.wait() == 0, launched.log()
     return launched
 

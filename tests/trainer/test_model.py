@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 import torch
 
@@ -87,20 +88,14 @@ def test_the_input_holds_the_bits_before_a_place() -> None:
             assert torch.equal(told, expected.unsqueeze(1).expand(2, 2)), (place, delay)
 
 
-def test_octaves_tell_bits_of_a_byte_apart_and_repeat_every_byte() -> None:
-    waves = modelling.octaves(64, TINY, torch.zeros(1))
+@pytest.mark.parametrize("parity", [False, True])
+def test_octaves_tell_bits_of_a_byte_apart_and_repeat_every_byte(parity: bool) -> None:
+    shape, byte = msgspec.structs.replace(TINY, parity=parity), bits.per_byte(parity)
+    waves = modelling.octaves(64, shape, torch.zeros(1))
     periods = math.ceil(math.log2(TINY.context)) + 1
-    by_octave = torch.stack((waves[:, :3], waves[:, periods : periods + 3]))  # 2, 4, 8 bits
-    assert torch.allclose(by_octave[:, :8], by_octave[:, 8:16], atol=1e-5)
-    assert (
-        len(
-            {
-                tuple(row)
-                for row in by_octave[:, :8].round(decimals=3).permute(1, 0, 2).flatten(1).tolist()
-            }
-        )
-        == 8
-    )
+    by_octave = torch.cat((waves[:, :3], waves[:, periods : periods + 3]), dim=1)
+    assert torch.allclose(by_octave[:byte], by_octave[byte : 2 * byte], atol=1e-5)
+    assert len({tuple(row) for row in by_octave[:byte].round(decimals=3).tolist()}) == byte
 
 
 def test_rotation_depends_on_distance_only() -> None:
@@ -118,6 +113,21 @@ def test_bits_come_most_significant_first_and_go_back() -> None:
     assert torch.equal(bits.to_bytes(bits.from_bytes(every)), every)
 
 
+def test_a_parity_bit_makes_the_number_of_ones_even() -> None:
+    every = torch.arange(256, dtype=torch.uint8).view(4, 64)
+    expanded = bits.from_bytes(every, parity=True)
+    assert expanded.shape == (4, 9 * 64)
+    grouped = expanded.view(4, 64, 9)
+    assert torch.equal(grouped[..., :8].flatten(1), bits.from_bytes(every))
+    assert not (grouped.sum(-1) % 2).any()
+    assert torch.equal(bits.to_bytes(expanded, parity=True), every)
+
+
+def test_bits_per_byte_is_of_raw_bytes_with_and_without_parity() -> None:
+    assert bits.bits_per_byte(math.log(2)) == pytest.approx(8.0)
+    assert bits.bits_per_byte(math.log(2), parity=True) == pytest.approx(9.0)
+
+
 def test_learning_rate_rises_and_falls() -> None:
     wanted = configuration.Train(
         steps=100, batch=1, micro_batch=1, learning_rate=1.0, schedule="cosine", warmup=10
@@ -129,6 +139,21 @@ def test_learning_rate_rises_and_falls() -> None:
     assert 0 < rates[-1] < 0.01
     wanted.schedule = "constant"
     assert optim.learning_rate(100, wanted) == 1.0
+
+
+def test_wsd_is_stable_and_decays_over_the_last_fifth() -> None:
+    wanted = configuration.Train(
+        steps=100, batch=1, micro_batch=1, learning_rate=1.0, schedule="wsd", warmup=10
+    )
+    rates = [optim.learning_rate(step, wanted) for step in range(1, 101)]
+    assert rates[:10] == sorted(rates[:10])
+    assert set(rates[9:81]) == {1.0}
+    assert rates[80:] == sorted(rates[80:], reverse=True)
+    assert rates[85] == pytest.approx(1 - 0.5)  # a quarter of the decay: 1 - sqrt(1/4)
+    assert 0 < rates[-1] < 0.03
+    wanted.warmup, wanted.steps = 95, 100  # the warm-up may leave less than a fifth
+    assert optim.learning_rate(95, wanted) == optim.learning_rate(96, wanted) == 1.0
+    assert optim.learning_rate(97, wanted) < 1.0
 
 
 def test_only_matrices_decay() -> None:

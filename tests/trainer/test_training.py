@@ -41,7 +41,7 @@ def spread(
         config = small(
             data={"source": text},
             parallel={"ranks": ranks},
-            train={"steps": 5, "batch": 8, "micro_batch": micro_batch, "clip": 0.1},
+            train={"steps": 20, "batch": 8, "micro_batch": micro_batch, "clip": 0.1},
         )
         done[ranks, micro_batch] = launch(config)
         assert done[ranks, micro_batch].wait() == 0, done[ranks, micro_batch].log()
@@ -55,7 +55,7 @@ def losses(launched: Any, rank: int = 0) -> list[float]:
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_losses_agree_on_any_number_of_ranks(spread: dict[Any, Any], ranks: int) -> None:
     one = losses(spread[1, 8])
-    assert len(one) == 5
+    assert len(one) == 20
     assert one[-1] < one[0]
     assert losses(spread[ranks, 8 // ranks]) == pytest.approx(one, abs=1e-5)
 
@@ -90,7 +90,7 @@ def test_every_rank_tells_its_life(spread: dict[Any, Any]) -> None:
         first, *_, last = launched.rank(rank)
         assert isinstance(first, events.ProcessStart)
         assert (first.role, first.rank) == ("rank", rank)
-        assert (last.state, last.cause, last.step) == ("done", "", 5)
+        assert (last.state, last.cause, last.step) == ("done", "", 20)
         phases = [phase.name for phase in launched.of(events.Phase, rank)]
         assert phases == ["start", "train", "checkpoint"]
         for step in launched.of(events.Step, rank):

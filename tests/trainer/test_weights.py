@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from bitwatch import config as configuration
 from trainer import bits, checkpoint, evaluate, optim, parallel
 from trainer import model as modelling
 from trainer.failures import Failed
-from trainer.health import Health, NotFinite
+from trainer.health import Health, NotFinite, Outliers
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,8 @@ class Training:
         self.config = config
         with torch.device("meta"):
             self.model = modelling.build_model(config.model)
+        if config.parallel.compile:
+            parallel.compile_blocks(self.model, "aot_eager")
         parallel.shard(self.model, place, "fp32", seed=1)
         self.optimizer = optim.build(self.model, config.train)
         self.health = Health(place, policy)
@@ -85,6 +88,17 @@ def equal(one: list[Tensor], other: list[Tensor]) -> bool:
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
+def test_compiled_blocks_learn_the_same(place: parallel.Place, small: Callable[..., Any]) -> None:
+    """Traced whole, and differentiated ahead of time; only the code at the end is not made, which
+    takes half a minute."""
+    losses = {}
+    for compiled in (False, True):
+        it = Training(place, small(parallel={"compile": compiled}), "stop")
+        losses[compiled] = [it.step(number) for number in range(1, 4)]
+    assert losses[True] == pytest.approx(losses[False], abs=1e-5)
+    assert losses[True][2] < losses[True][0]
+
+
 # ---------------------------------------------------------------------------------------
 # Steps that are not finite
 
@@ -102,6 +116,41 @@ def test_a_skipped_step_leaves_weights_and_optimiser_untouched(
     outcomes = it.health.outcomes(newest=True)
     assert [outcome.taken for outcome in outcomes] == [True, False, True]
     assert it.health.skipped == 1
+
+
+def test_a_step_far_out_of_line_is_left_out(
+    training: Callable[..., Training], place: parallel.Place
+) -> None:
+    it = training("stop")
+    it.health.outliers = Outliers(place.device)
+    for number in range(1, 71):
+        it.step(number)
+    before = it.values()
+    it.step(71, spoil=100.0)
+    assert equal(it.values(), before)
+    it.step(72)
+    assert not equal(it.values(), before)
+    outcomes = it.health.outcomes(newest=True)  # and "stop" is for what is not finite only
+    assert [outcome.step for outcome in outcomes if not outcome.taken] == [71]
+
+
+def test_what_is_in_line_is_judged_alike_after_a_resume() -> None:
+    device, good = torch.device("cpu"), torch.zeros(())
+    one = Outliers(device)
+    for number in range(300):
+        one.remember(torch.tensor([1.0 + number % 3, 5.0]), good)
+    one.remember(torch.tensor([1e9, float("nan")]), torch.ones(()))  # was left out
+    again = Outliers(device, msgspec.json.decode(msgspec.json.encode(one.kept())))
+    assert again.kept() == one.kept()
+    assert len(one.kept()) == Outliers.WINDOW
+    for loss, out in ((4.0, False), (6.0, False), (8.0, True), (float("nan"), False)):
+        values = torch.tensor([loss, 5.0])
+        assert bool(one.judge(values)) is bool(again.judge(values)) is out, loss
+
+
+def test_nothing_is_out_of_line_before_there_is_a_line() -> None:
+    young = Outliers(torch.device("cpu"), [[1.0, 1.0]] * (Outliers.LEAST - 1))
+    assert not young.judge(torch.tensor([1e6, 1e6]))
 
 
 def test_nothing_changes_after_a_step_that_stops_the_run(
@@ -144,7 +193,7 @@ def test_more_ranks_than_gpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def counters(step: int) -> checkpoint.Counters:
-    return checkpoint.Counters(step=step, tokens=100 * step, epoch=0)
+    return checkpoint.Counters(step=step, tokens=100 * step)
 
 
 def save(it: Training, place: parallel.Place, folder: Path, step: int) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from datasets import IterableDataset
 
 from bitwatch import config as configuration
+from bitwatch.plan import resume
 from trainer.data import hub, sharing, source
 from trainer.data.account import Desk
 from trainer.data.feed import Feed
@@ -26,31 +25,21 @@ class Text:
     ) -> None:
         self._config, self._place, self._log = config, place, log
         self._sequences = sequences
+        self.order = resume.order(config)
+        self.why_it_ends = "one had no more data for a whole batch"
         train, held_out = source.training(config.data), source.validation(config.data)
         if "hub" in (train.kind, held_out.kind if held_out else ""):
             hub.prepare()
         self._rows = sharing.open_rows(train, config.data.text_column)
         self._held_out = sharing.open_rows(held_out, config.data.text_column) if held_out else None
 
-    def feed(self, epoch: int) -> Feed:
-        """The training text of one epoch, from its beginning."""
+    def feed(self, epoch: int, position: int = 0) -> Feed:
+        """The training text of one epoch, after the first `position` sequences of all ranks."""
         data = self._config.data
         stream = self._packed(self._rows, "train", data.shuffle, self._sequences, epoch)
-        return Feed(stream, data, self._sequences, self._place.device.type == "cuda")
-
-    def order(self) -> str:
-        """All that decides which text a step sees, as one string. With the same one, as many
-        steps into an epoch lead to the same place. Empty where nothing does: what a shuffle
-        buffer held when a run ended is lost."""
-        c = self._config
-        if c.data.shuffle:
-            return ""
-        data = c.data
-        kept = (
-            *(data.source, data.config, data.split, data.text_column, data.workers),
-            *(c.parallel.ranks, c.train.batch, c.train.micro_batch, c.model.context),
-        )
-        return json.dumps(kept)
+        feed = Feed(stream, data, self._sequences, self._place.device.type == "cuda")
+        feed.skip(position // self._config.train.batch)
+        return feed
 
     def held_out(self) -> PackedRows | None:
         """The validation text in blocks of a micro-batch, None when the configuration has
