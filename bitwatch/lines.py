@@ -19,6 +19,9 @@ WIDE_ONLY = {"rate", "gradient"}
 WIDE = sum(width + 2 for _, width in WIDTHS) - 2
 
 
+WORDS = {"start": "starting", "stop": "stopping", "prepare": "preparing", "compile": "compiling"}
+
+
 class Lines:
     """Turns successive views of one attempt into the lines that are new. `width` is that of
     the terminal they are for, None for a log of any width."""
@@ -77,9 +80,11 @@ class Lines:
 
     def _phases(self, seen: View) -> Iterator[str]:
         """Only what makes a person wait: the steps themselves speak for training."""
-        now = (seen.phase, seen.phase_text)
+        # A phase that counts up is told at every tenth.
+        tenth = None if seen.phase_progress is None else int(10 * seen.phase_progress)
+        now = (seen.phase, seen.phase_text if tenth is None else str(tenth))
         if now != self._phase and seen.phase in ("start", "prepare", "compile", "stop"):
-            words = {"start": "starting", "stop": "stopping"}.get(seen.phase, seen.phase)
+            words = WORDS.get(seen.phase, seen.phase)
             text = f": {literal(seen.phase_text)}" if seen.phase_text else ""
             yield f"{'':>13}  {words}{text}"
         self._phase = now

@@ -139,6 +139,8 @@ class Follower:
                 match = RANK_FILE.fullmatch(name)
                 if match:
                     found.append((Source("rank", attempt, int(match[1])), folder / name))
+                elif name == self.run.prepare(attempt).name:
+                    found.append((Source("prepare", attempt), folder / name))
             over = self._newest_first and attempt < attempts[-1]
             for name in () if self._glance or over else newest_accounts(_names(folder / "readers")):
                 source = Source("reader", attempt, name=name)

@@ -21,7 +21,7 @@ RECENT_STEPS = 64  # step records kept whole: for the median step time, and for 
 
 
 class Source(NamedTuple):
-    """Which file a record came from. `kind`: journal, samples, rank or reader."""
+    """Which file a record came from. `kind`: journal, samples, prepare, rank or reader."""
 
     kind: str
     attempt: int = 0
@@ -74,6 +74,14 @@ class JournalState(msgspec.Struct):
     updated: float = 0.0
 
 
+class PrepareState(msgspec.Struct):
+    """What is done to the text of an attempt before it has ranks."""
+
+    phase: events.Phase | None = None
+    ended: events.RankEnded | None = None
+    updated: float = 0.0
+
+
 class SampleState(msgspec.Struct):
     gpus: events.Gpus | None = None
     processes: events.Processes | None = None
@@ -82,12 +90,13 @@ class SampleState(msgspec.Struct):
 class RunState(msgspec.Struct):
     journal: JournalState = msgspec.field(default_factory=JournalState)
     samples: SampleState = msgspec.field(default_factory=SampleState)
+    prepares: dict[int, PrepareState] = {}
     ranks: dict[tuple[int, int], RankState] = {}
     readers: dict[tuple[int, str, int, int], events.Reader] = {}
 
     def newest_attempt(self) -> int:
         """The number of the newest attempt that any record names; 0 for none yet."""
-        numbers = [*self.journal.attempts, *(attempt for attempt, _ in self.ranks)]
+        numbers = [*self.journal.attempts, *self.prepares, *(n for n, _ in self.ranks)]
         return max(numbers, default=0)
 
     def ranks_of(self, attempt: int) -> dict[int, RankState]:
@@ -106,6 +115,10 @@ def fold(state: RunState, source: Source, records: Iterable[events.Any_]) -> Non
     elif source.kind == "samples":
         for record in records:
             _sample(state.samples, record)
+    elif source.kind == "prepare":
+        prepare = state.prepares.setdefault(source.attempt, PrepareState())
+        for record in records:
+            _prepare(prepare, record)
     elif source.kind == "rank":
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
         for record in records:
@@ -160,6 +173,15 @@ def _sample(state: SampleState, record: events.Any_) -> None:
         state.processes is None or state.processes.t <= record.t
     ):
         state.processes = record
+
+
+def _prepare(state: PrepareState, record: events.Any_) -> None:
+    state.updated = max(state.updated, record.t)
+    match record:
+        case events.Phase():
+            state.phase = record
+        case events.RankEnded():
+            state.ended = record
 
 
 def _rank(state: RankState, record: events.Any_) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from bitwatch.record import events
 from bitwatch.record.follow import Liveness
 from bitwatch.record.series import Series
-from bitwatch.record.state import AttemptState, RankState, RunState
+from bitwatch.record.state import AttemptState, PrepareState, RankState, RunState
 
 ECHO = re.compile(
     r"gloo|NCCL|TCPStore|ProcessGroup|Dist(Backend|Network|Store)Error|[Cc]onnection (reset|closed)"
@@ -104,7 +104,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     step = max(told) if told else _earlier_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
     over = run_state in END_STATES
-    phase = first.phase
+    phase = first.phase or state.prepares.get(number, PrepareState()).phase
     return View(
         run=run.run if run else "",
         name=run.name if run else "",
@@ -222,7 +222,7 @@ def _judge(
     here = not liveness.elsewhere
     alive = here and (liveness.supervisor or liveness.agent or bool(liveness.ranks))
     if not alive:
-        said = verdict_of_ranks(ranks, attempt.started.ranks if attempt.started else None)
+        said = verdict(state, number, attempt.started.ranks if attempt.started else None)
         if said:
             return said[0], said[1], liveness.elsewhere or "record not closed"
         cause = liveness.elsewhere or "everything of it died at once; no last word in the record"
@@ -232,25 +232,33 @@ def _judge(
         r.phase and r.phase.name == "stop" for r in ranks.values()
     ):
         return "stopping", "", note
-    return _moving(ranks, attempt, now), "", note
+    prepare = state.prepares.get(number)
+    if prepare and not prepare.ended and not ranks:
+        return "preparing", "", note
+    began = max(attempt.started.t if attempt.started else 0.0, prepare.updated if prepare else 0.0)
+    return _moving(ranks, attempt, began, now), "", note
 
 
-def verdict_of_ranks(
-    ranks: dict[int, RankState], expected: int | None
+def verdict(
+    state: RunState, number: int, expected: int | None
 ) -> tuple[events.EndState, str] | None:
-    """How an attempt ended by its ranks' own last words; None when they do not say.
+    """How an attempt ended by the last words of those who worked on it; None when they do not
+    say. `expected`: ranks that it was to have.
 
     The first cause is the earliest failure that is no echo: a rank that lost its peer says so
     within milliseconds, often before the one that failed has found its words.
     """
+    ranks = state.ranks_of(number)
+    prepare = state.prepares.get(number)
+    if not ranks and prepare and prepare.ended and prepare.ended.state != "done":
+        return prepare.ended.state, prepare.ended.cause
     words = [rank.ended for rank in ranks.values() if rank.ended]
     failed = [word for word in words if word.state == "failed"]
     failures = sorted(failed, key=lambda word: (is_echo(word.cause), word.t))
     if failures:
         return "failed", failures[0].cause or f"rank {failures[0].rank} failed"
     if words and len(words) == (expected or len(ranks)):
-        state: events.EndState = "stopped" if any(w.state == "stopped" for w in words) else "done"
-        return state, ""
+        return ("stopped" if any(word.state == "stopped" for word in words) else "done"), ""
     return None
 
 
@@ -264,11 +272,14 @@ def _stop_asked(state: RunState, attempt: AttemptState) -> bool:
     return any(action.name == "stop" and action.t >= began for action in state.journal.actions)
 
 
-def _moving(ranks: dict[int, RankState], attempt: AttemptState, now: float) -> events.State:
+def _moving(
+    ranks: dict[int, RankState], attempt: AttemptState, began: float, now: float
+) -> events.State:
+    """`began`: when the ranks were to start."""
     first = ranks.get(0)
     started = attempt.started or events.AttemptStarted()
     if first is None or first.step is None:
-        waited = now - started.t
+        waited = now - began
         return "stalled" if attempt.started and waited > started.start_timeout_s else "starting"
     if first.phase and first.phase.name not in ("train",):
         return "running"

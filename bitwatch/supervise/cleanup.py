@@ -24,7 +24,7 @@ def ours(own: dict[Key, Stat], roles: dict[Key, tuple[str, int | None, int | Non
     """Of the processes below the supervisor, those that it may end: in a role, or in the
     session of one. Not the supervisor, not its sensor, not trackers, and not what nobody
     knows in a session of its own (a daemon that was started inside the run)."""
-    killable = {"agent", "rank", "worker", "compile worker"}
+    killable = {"agent", "prepare", "rank", "worker", "compile worker"}
     sessions = {own[key].session for key in own if roles.get(key, ("",))[0] in killable}
     sessions.discard(os.getsid(0))
     keep = {"supervisor", "sensor", TRACKER}

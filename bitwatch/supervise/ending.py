@@ -16,7 +16,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
-from bitwatch.record.view import END_STATES, is_echo, verdict_of_ranks, view
+from bitwatch.record.view import END_STATES, is_echo, verdict, view
 from bitwatch.supervise import reaper
 from bitwatch.supervise.reaper import Exit
 
@@ -33,7 +33,7 @@ def judge(
 ) -> tuple[events.EndState, str]:
     """State and cause. `forced` says who ended it by signal, and is empty when nobody did."""
     words = state.ranks_of(attempt)
-    said = verdict_of_ranks(words, ranks)
+    said = verdict(state, attempt, ranks)
     if said and said[0] != "failed":
         return said
     if forced:
@@ -50,6 +50,10 @@ def judge(
         return said
     if len(silent) == ranks and not words:
         last = last_line(logs / "agent.log")
+        prepare = state.prepares.get(attempt)
+        if prepare and not prepare.ended:
+            how = reaper.describe(agent)
+            return "failed", f"preparing the text ended without a last word ({how}): {last}"
         return "failed", f"torchrun ended before any rank began ({reaper.describe(agent)}): {last}"
     who = "no rank" if len(silent) == ranks else f"rank {', '.join(map(str, silent))}"
     missing = "left a last word" if len(silent) == ranks else "left no last word"

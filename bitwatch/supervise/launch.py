@@ -1,9 +1,11 @@
 """Starting torchrun on the installed trainer, and what every process below it inherits.
 
-    python -m bitwatch.supervise.launch COMMAND...
+    python -m bitwatch.supervise.launch [--prepare PROGRAM] COMMAND...
 
 is the shim between the supervisor and torchrun: it hands its own pid down as BITWATCH_AGENT
-(the ranks check it against their parent) and becomes torchrun by exec.
+(the ranks check it against their parent), lets PROGRAM prepare the text if there is one, and
+becomes torchrun by exec. One pid is the agent from the beginning to the end: whoever adopts,
+stops or cleans up need not know what it is just doing.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,13 +24,13 @@ TAGS = ("BITWATCH_RUN", "BITWATCH_ATTEMPT", "BITWATCH_DIR", "BITWATCH_AGENT")
 GRACE_S = 40.0  # least time for a checkpoint; torchrun's own default is 30
 
 
-def trainer_script() -> Path:
-    """The installed trainer's program, found without importing it (torch is heavy), and
+def trainer_script(program: str = "train.py") -> Path:
+    """A program of the installed trainer, found without importing it (torch is heavy), and
     never in the current directory."""
     spec = importlib.util.find_spec("trainer")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("the trainer package is not installed beside bitwatch")
-    return Path(next(iter(spec.submodule_search_locations))) / "train.py"
+    return Path(next(iter(spec.submodule_search_locations))) / program
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
@@ -67,10 +70,12 @@ def agent_environment(run: RunDir, attempt: int, config: Config, on_cpu: bool) -
 
 def agent_command(config: Config) -> list[str]:
     """`--standalone` takes a free port by itself; one node needs no other rendezvous."""
+    indexed = config.data.sharding == "indexed"
     return [
         sys.executable,
         "-m",
         "bitwatch.supervise.launch",
+        *(["--prepare", str(trainer_script("prepare.py"))] if indexed else []),
         "--standalone",
         "--local-addr=127.0.0.1",
         f"--nproc-per-node={config.parallel.ranks}",
@@ -109,7 +114,14 @@ def grace_s(config: Config) -> float:
 
 def main() -> None:
     os.environ["BITWATCH_AGENT"] = str(os.getpid())
-    os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", *sys.argv[1:]])
+    words = sys.argv[1:]
+    if words[:1] == ["--prepare"]:
+        # It dies with us, and a stop it sees by itself: there is nothing to pass on to it.
+        status = subprocess.run([sys.executable, words[1]], check=False).returncode
+        if status:
+            sys.exit(status if status > 0 else 128 - status)
+        words = words[2:]
+    os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", *words])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from bitwatch.supervise.reaper import Exit
 
 SETTLE_S = 3.0  # a process that nobody has claimed by then is recorded as "other"
 MINUTE_S = 60.0
-ROLES = {"agent", "rank", "worker", "resource tracker", "compile worker", "sensor"}
+ROLES = {"agent", "prepare", "rank", "worker", "resource tracker", "compile worker", "sensor"}
 
 Key = tuple[int, int]
 
@@ -166,6 +166,8 @@ def claimed(state: RunState, attempt: int) -> dict[Key, tuple[str, int | None, i
 def by_command(command: str) -> str:
     if "resource_tracker" in command:
         return "resource tracker"
+    if "trainer/prepare.py" in command:
+        return "prepare"
     if "compile_worker" in command:
         return "compile worker"
     return "other"
