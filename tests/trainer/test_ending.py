@@ -92,37 +92,6 @@ def test_resume_continues_from_the_step_on_other_ranks(stopped: Any, resumed: An
     assert resumed.of(events.Step)[0].bits_per_byte < 7.9
 
 
-def test_resume_on_the_same_ranks_and_workers_is_as_if_nothing_had_happened(
-    small: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
-) -> None:
-    """Losses are equal to the last bit; the epoch's turn lies behind the resume."""
-
-    def config(steps: int) -> Any:
-        return small(
-            data={"workers": 2, "source": source},
-            parallel={"ranks": 2},
-            train={"steps": steps, "schedule": "constant"},
-        )
-
-    source = str(tmp_path / "text")
-    Path(source).mkdir()
-    for shard in range(4):
-        lines = "".join(f"{shard} {line * line} of some lines\n" for line in range(15))
-        (Path(source) / f"{shard}.txt").write_text(lines)
-    whole, part = launch(config(120)), launch(config(50))
-    assert whole.wait() == 0, whole.log()
-    assert part.wait() == 0, part.log()
-    rest = launch(config(120), run=part.run)
-    assert rest.wait() == 0, rest.log()
-    losses = {record.step: record.loss for record in whole.of(events.Step)}
-    again = {record.step: record.loss for record in rest.of(events.Step)}
-    assert sorted(again) == list(range(51, 121))
-    assert again == {step: losses[step] for step in again}
-    turns = [record.step for record in whole.of(events.Epoch)]
-    assert min(turns) < 50 < max(turns)
-    assert [record.step for record in rest.of(events.Epoch)] == [t for t in turns if t > 50]
-
-
 def test_validation_is_scored_when_due(stopped: Any) -> None:
     scored = stopped.of(events.Evaluation)
     assert scored[0].step == 2

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from bitwatch.plan import parameters
 from bitwatch.record import events
+from trainer import model as modelling
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +101,27 @@ def test_every_rank_tells_its_life(spread: dict[Any, Any]) -> None:
             assert step.step_s > 0 and step.data_s >= 0 and step.tokens_per_s > 0
             assert step.mfu is None  # no peak is known for a CPU
             assert step.bits_per_byte == pytest.approx(step.loss * 11.5416, rel=1e-4)
+
+
+def test_the_big_model_scaled_down_steps_on_four_ranks_and_holds_what_was_planned(
+    small: Callable[..., Any], launch: Callable[..., Any]
+) -> None:
+    """24 layers, as configs/1b21.toml has them."""
+    shape = {"d_model": 64, "heads": 2, "layers": 24, "feedforward": 256, "context": 64}
+    config = small(
+        model=shape, parallel={"ranks": 4}, train={"steps": 2, "batch": 4, "micro_batch": 1}
+    )
+    launched = launch(config)
+    assert launched.wait() == 0, launched.log()
+    (built,) = launched.of(events.ModelBuilt)
+    with torch.device("meta"):
+        model = modelling.build_model(config.model)
+    shapes = [list(parameter.shape) for parameter in model.parameters()]
+    assert built.held == parameters.held(shapes, 4)
+    assert sum(built.held) == built.built == modelling.count_parameters(model)
+    one, two = losses(launched)
+    assert one == pytest.approx(0.6931, abs=1e-3)
+    assert two != one
 
 
 # ---------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""A training that was stopped, killed and gone on with is the one that nothing had happened to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bitwatch.record import events
+
+pytestmark = pytest.mark.slow
+
+STEPS = 200
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Four files; an epoch of 2 ranks is some 35 steps, so resumes fall into later ones."""
+    folder = tmp_path_factory.mktemp("text")
+    for shard in range(4):
+        lines = "".join(f"{shard} {line * line} of some lines\n" for line in range(15))
+        (folder / f"{shard}.txt").write_text(lines)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def config(small: Callable[..., Any], source: str) -> Callable[..., Any]:
+    def made(**data: Any) -> Any:
+        return small(
+            data={"workers": 2, "source": source, **data},
+            parallel={"ranks": 2},
+            train={"steps": STEPS, "schedule": "constant"},
+            checkpoint={"every": 25, "keep": 2},
+        )
+
+    return made
+
+
+def losses(*attempts: Any) -> dict[int, float]:
+    """Loss by step; where steps repeat, the later attempt counts."""
+    return {record.step: record.loss for attempt in attempts for record in attempt.of(events.Step)}
+
+
+def until_step(attempt: Any, step: int) -> None:
+    attempt.await_that(lambda: any(s.step >= step for s in attempt.of(events.Step)))
+
+
+def test_stopped_and_killed_and_gone_on_with_is_as_if_nothing_had_happened(
+    config: Callable[..., Any], launch: Callable[..., Any]
+) -> None:
+    """In a stream, on the same ranks and workers: bitwise equal."""
+    whole, first = launch(config()), launch(config())
+    until_step(first, 60)
+    first.run.stop(1).write_text("{}")
+    assert first.wait() == 0, first.log()
+    second = launch(config(), run=first.run)
+    until_step(second, 140)
+    second.process.kill()
+    second.process.wait()
+    third = launch(config(), run=first.run)
+    assert third.wait() == 0, third.log()
+    assert whole.wait() == 0, whole.log()
+
+    stopped = first.last().step
+    assert second.of(events.Step)[0].step == stopped + 1
+    began = third.of(events.Step)[0].step
+    assert began > stopped + 1 and (began - 1) % 25 == 0
+    expected = losses(whole)
+    assert sorted(expected) == list(range(1, STEPS + 1))
+    assert losses(first, second, third) == expected
+    turns = [record.step for record in whole.of(events.Epoch)]
+    assert min(turns) < stopped < max(turns)
+    told = list(itertools.chain.from_iterable(a.of(events.Epoch) for a in (first, second, third)))
+    assert sorted({record.step for record in told}) == turns
