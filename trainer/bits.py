@@ -10,15 +10,24 @@ from torch import Tensor
 BITS = 8  # of a byte
 
 
-def from_bytes(block: Tensor) -> Tensor:
-    """Bits of bytes, as late as possible: uint8 [..., n] to uint8 [..., 8 n]."""
-    return ((block.unsqueeze(-1) >> _shifts(block)) & 1).flatten(-2)
+def width(parity: bool = False) -> int:
+    """Bits that a byte takes: its eight, and with parity an even parity bit after them."""
+    return BITS + parity
 
 
-def to_bytes(bits: Tensor) -> Tensor:
-    """The inverse: uint8 [..., 8 n] of zeros and ones to uint8 [..., n]."""
-    grouped = bits.to(torch.uint8).unflatten(-1, (-1, BITS))
-    return (grouped << _shifts(grouped)).sum(-1, dtype=torch.uint8)
+def from_bytes(block: Tensor, parity: bool = False) -> Tensor:
+    """Bits of bytes, as late as possible: uint8 [..., n] to uint8 [..., n x width]."""
+    data = (block.unsqueeze(-1) >> _shifts(block)) & 1
+    if parity:
+        data = torch.cat((data, data.sum(-1, keepdim=True, dtype=torch.uint8) & 1), dim=-1)
+    return data.flatten(-2)
+
+
+def to_bytes(bits: Tensor, parity: bool = False) -> Tensor:
+    """The inverse: uint8 [..., n x width] of zeros and ones to uint8 [..., n]. Parity bits
+    are passed over, right or wrong."""
+    data = bits.to(torch.uint8).unflatten(-1, (-1, width(parity)))[..., :BITS]
+    return (data << _shifts(data)).sum(-1, dtype=torch.uint8)
 
 
 def bits_per_byte(nats_per_bit: float) -> float:
