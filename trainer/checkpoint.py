@@ -184,6 +184,7 @@ def _everyone(place: Place, path: Path, act: Callable[[], Any]) -> list[Any]:
 
 
 def why(error: BaseException) -> str:
+    """A sentence for what torch's checkpoints raise: the first failure inside it."""
     if isinstance(error, CheckpointException) and error.failures:
         inner = next(iter(error.failures.values()))[0]
         return sentence(inner)
