@@ -20,7 +20,7 @@ class Window:
     def __init__(self, model: modelling.BitTransformerLM) -> None:
         shape, like = model.shape, model.embedding.weight
         self.bytes = configuration.bytes_per_sequence(shape)
-        self._width = bits.width(shape.parity)
+        self._width = bits.per_byte(shape.parity)
         places = self.bytes * self._width
         self._model = model
         self._bits = torch.zeros(1, places, dtype=torch.uint8, device=like.device)

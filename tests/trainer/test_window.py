@@ -52,7 +52,7 @@ def test_a_window_that_grows_equals_the_whole_at_once(parity: bool, prompt: byte
     whole = model(known.unsqueeze(0))[0]
     for _ in range(2):  # a window that begins again has forgotten
         window.begin(prompt)
-        width = bits.width(parity)
+        width = bits.per_byte(parity)
         for place in range(len(prompt) * width, window.bytes * width):
             if place % width == bits.BITS:
                 continue  # the parity bit comes by itself
@@ -112,7 +112,7 @@ def test_temperature_0_takes_the_likelier_bit(parity: bool) -> None:
         byte = 0
         for place in range(bits.BITS):
             known = bits.from_bytes(torch.tensor(list(text + bytes([byte]))).byte(), parity)
-            logits = model(known.unsqueeze(0))[0, len(text) * bits.width(parity) + place]
+            logits = model(known.unsqueeze(0))[0, len(text) * bits.per_byte(parity) + place]
             byte |= int(logits.argmax()) << (bits.BITS - 1 - place)
         text += bytes([byte])
     count = window.bytes - 3
