@@ -91,7 +91,7 @@ def test_one_process_reads_the_weights_of_any_number_of_ranks(spread: dict[Any, 
     logits = {}
     for key, launched in spread.items():
         found = weights.of_checkpoints(launched.run.checkpoints(), None, fail)
-        assert found.step == 5
+        assert found.step == launched.last().step
         logits[key] = found.model(window)
     for found in logits.values():
         assert torch.allclose(found, logits[1, 8], atol=1e-4)
