@@ -194,6 +194,38 @@ def logs(run_id: str, rank: int | None, follow: bool) -> int:
     return show(rundir.find(configuration.home(), run_id), rank, follow)
 
 
+@commands.command()
+@click.argument("source", metavar="RUN")
+@click.argument("prompt", default="")
+@click.option("--bytes", type=click.IntRange(1), default=400, show_default=True, help="How many.")
+@click.option("--temperature", default=0.8, show_default=True, help="0 takes what is likelier.")
+@click.option("--seed", type=int, help="The same seed gives the same text.")
+@click.option("--step", type=click.IntRange(0), help="Of this checkpoint, not the newest.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto")
+def generate(source: str, prompt: str, device: str, **options: Any) -> int:
+    """Continue a text with what a run has learned, even while it goes on.
+
+    RUN is an id, its beginning, or a folder that was exported. Without PROMPT, or with "-",
+    it is read from standard input if that is no terminal.
+    """
+    from bitwatch import generated
+
+    return generated.generate(source, prompt, device, options)
+
+
+@commands.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--step", type=click.IntRange(0), help="Of this checkpoint, not the newest.")
+def export(run_id: str, folder: Path, step: int | None) -> int:
+    """Write the model of a run to a new FOLDER, as safetensors."""
+    from bitwatch import config as configuration
+    from bitwatch import generated
+    from bitwatch.record import rundir
+
+    return generated.export(rundir.find(configuration.home(), run_id), folder, step)
+
+
 # ---------------------------------------------------------------------------------------
 # Pieces of the commands
 

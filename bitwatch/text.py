@@ -14,6 +14,11 @@ def literal(text: str) -> str:
     return "".join(c if _harmless(c) else repr(c)[1:-1] for c in text)
 
 
+def literal_lines(text: str) -> str:
+    """The same, where it may have several lines: newlines and tabs stay."""
+    return "".join(c if c in "\n\t" else literal(c) for c in text)
+
+
 def _harmless(character: str) -> bool:
     return character == " " or unicodedata.category(character)[0] not in "CZ"
 

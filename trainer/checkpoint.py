@@ -116,7 +116,7 @@ def load(
     passed_over: list[str] = []
     for path in reversed(whole(folder)):
         # Ranks share the reading; every rank then knows what any of them has found.
-        wrong = "".join(_everyone(place, path, lambda: _compare(path, place)))  # noqa: B023
+        wrong = "".join(_everyone(place, path, lambda: _compare(path, place.rank, place.ranks)))  # noqa: B023
         if wrong:
             passed_over.append(f"{path.name} is damaged ({wrong.strip()}) and was passed over")
             if place.rank == 0:
@@ -144,11 +144,23 @@ def whole(folder: Path) -> list[Path]:
     return [path for path in _steps(folder) if (path / MANIFEST).exists()]
 
 
+def verified(path: Path) -> Manifest:
+    """The manifest of a checkpoint whose every file matches it, for a reader without ranks.
+    Raises Failed with what does not; nothing is changed."""
+    if wrong := _compare(path, rank=0, ranks=1):
+        raise Failed(wrong.strip())
+    return _manifest(path)
+
+
+def step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
 def prune(folder: Path, keep: int) -> None:
     """Removes all but the newest `keep` whole checkpoints, and wreckage older than those."""
     kept = whole(folder)[-keep:]
     for path in _steps(folder):
-        if kept and path not in kept and _step(path) < _step(kept[-1]):
+        if kept and path not in kept and step_of(path) < step_of(kept[-1]):
             # The manifest goes first: what a kill leaves of the rest is then no checkpoint.
             (path / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(path, ignore_errors=True)
@@ -164,7 +176,7 @@ def _everyone(place: Place, path: Path, act: Callable[[], Any]) -> list[Any]:
     try:
         result = act()
     except (Exception, CheckpointException) as error:  # torch's own is no Exception
-        cause = _cause(error)
+        cause = why(error)
     said = agreement.gather((result, cause), place.storage)
     for rank, (_, cause) in enumerate(said):
         if cause:
@@ -172,7 +184,8 @@ def _everyone(place: Place, path: Path, act: Callable[[], Any]) -> list[Any]:
     return [result for result, _ in said]
 
 
-def _cause(error: BaseException) -> str:
+def why(error: BaseException) -> str:
+    """A sentence for what torch's checkpoints raise: the first failure inside it."""
     if isinstance(error, CheckpointException) and error.failures:
         inner = next(iter(error.failures.values()))[0]
         return sentence(inner)
@@ -211,10 +224,10 @@ def _hash_own(path: Path, rank: int) -> dict[str, File]:
     names = [file.name for file in path.glob(f"__{rank}_*")]
     if rank == 0:
         names.append(".metadata")
-    return {name: _hash(path / name) for name in names}
+    return {name: hash_file(path / name) for name in names}
 
 
-def _hash(path: Path) -> File:
+def hash_file(path: Path) -> File:
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return File(bytes=file.tell(), sha256=digest)
@@ -232,15 +245,15 @@ def _manifest(path: Path) -> Manifest:
     return msgspec.json.decode((path / MANIFEST).read_bytes(), type=Manifest)
 
 
-def _compare(path: Path, place: Place) -> str:
+def _compare(path: Path, rank: int, ranks: int) -> str:
     """Empty, or what does not match the manifest in this rank's share of the files."""
     try:
         manifest = _manifest(path)
     except (OSError, msgspec.MsgspecError) as error:
         return f"{MANIFEST}: {sentence(error)} "
-    for name in sorted(manifest.files)[place.rank :: place.ranks]:
+    for name in sorted(manifest.files)[rank::ranks]:
         try:
-            if _hash(path / name) != manifest.files[name]:
+            if hash_file(path / name) != manifest.files[name]:
                 return f"{name} has changed "
         except OSError as error:
             return f"{name}: {error.strerror} "
@@ -252,8 +265,4 @@ def _steps(folder: Path) -> list[Path]:
         found = [path for path in folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
     except OSError:
         return []
-    return sorted(found, key=_step)
-
-
-def _step(path: Path) -> int:
-    return int(path.name.removeprefix("step-"))
+    return sorted(found, key=step_of)

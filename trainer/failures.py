@@ -11,6 +11,10 @@ class Failed(Exception):
     agreed on. Its text is the whole cause."""
 
 
+class NotFound(Failed):
+    """What was asked for is not there, or cannot be there. Its text says what can."""
+
+
 def sentence(error: BaseException) -> str:
     """What went wrong, and where: "ValueError: no such thing (stream.py:12)"."""
     if isinstance(error, Failed):

@@ -24,6 +24,22 @@ DELAYS = 32  # bits before a place that are in its input: four bytes
 WEIGHT_GAIN = 0.8  # weights start with a deviation of 0.8 / sqrt(inputs)
 
 
+class Past:
+    """Keys and values of the places of one window that a block has computed, which a later
+    place then need not compute again. `key` and `value` [1, places, heads, width] give the
+    room; `length` places are filled."""
+
+    def __init__(self, key: Tensor, value: Tensor) -> None:
+        self._key, self._value, self.length = key, value, 0
+
+    def extend(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of all places, the new ones [1, n, heads, width] at the end."""
+        begin, self.length = self.length, self.length + key.shape[1]
+        self._key[:, begin : self.length] = key
+        self._value[:, begin : self.length] = value
+        return self._key[:, : self.length], self._value[:, : self.length]
+
+
 class Block(nn.Module):
     """One layer: attention, then a feedforward, each added to what came in."""
 
@@ -37,19 +53,32 @@ class Block(nn.Module):
         self.feedforward_in = nn.Linear(d_model, feedforward)
         self.feedforward_out = nn.Linear(feedforward, d_model)
 
-    def forward(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        """x [sequences, bits, d_model]; cosine and sine [bits, 1, half a head]."""
-        x = x + self.attention_out(self.attend(self.attention_norm(x), cosine, sine))
+    def forward(self, x: Tensor, cosine: Tensor, sine: Tensor, past: Past | None = None) -> Tensor:
+        """x [sequences, bits, d_model]; cosine and sine [bits, 1, half a head]. With a `past`
+        the bits come after those of it, and are added to it."""
+        x = x + self.attention_out(self.attend(self.attention_norm(x), cosine, sine, past))
         hidden = F.gelu(self.feedforward_in(self.feedforward_norm(x)))
         return x + self.feedforward_out(hidden)
 
-    def attend(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    def attend(self, x: Tensor, cosine: Tensor, sine: Tensor, past: Past | None) -> Tensor:
         sequences, bits, d_model = x.shape
         packed = self.query_key_value(x).view(sequences, bits, 3 * self.heads, -1)
         turned, value = packed.split((2 * self.heads, self.heads), dim=2)
         query, key = rotate(turned, cosine, sine).split(self.heads, dim=2)
+        mask = None
+        first = past is None or not past.length
+        if past is not None:
+            key, value = past.extend(key, value)
+        if not first and bits > 1:
+            # A new place sees all of the past, and the new ones up to itself.
+            places = key.shape[1]
+            mask = torch.ones(bits, places, dtype=torch.bool, device=x.device).tril(places - bits)
         attended = F.scaled_dot_product_attention(
-            query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), is_causal=True
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            attn_mask=mask,
+            is_causal=first,
         )
         return attended.transpose(1, 2).reshape(sequences, bits, d_model)
 
@@ -77,6 +106,10 @@ class BitTransformerLM(nn.Module):
         cosine, sine = rotary(length, self.shape, x)
         for block in self.blocks:
             x = block(x, cosine, sine)
+        return self.read_out(x)
+
+    def read_out(self, x: Tensor) -> Tensor:
+        """Logits, float32 [..., 2], of what the last block has made of each place."""
         x = F.layer_norm(x.float(), x.shape[-1:])
         # In float32 even when the weights are rounded to bfloat16: logits of 8 significant
         # bits would be seen in the third digit of the loss, and this product is tiny.

@@ -65,6 +65,10 @@ def odd(shell: Shell) -> Path:
         (["stop", ""], "the run id is empty"),
         (["logs", "\x1b[31m"], "\\x1b[31m: no such run"),
         (["logs", "nothing"], "no such run"),
+        (["generate", "nothing"], "no such run"),
+        (["generate", "nothing", "--temperature", "nan"], "--temperature: must be from 0 to 100"),
+        (["generate", "odd"], "odd: is a folder, but no exported model"),
+        (["export", "nothing", "folder"], "no such run"),
     ],
 )
 def test_a_wrong_path_or_value_is_one_sentence_and_code_2(

@@ -41,7 +41,15 @@ def imported(shell: Shell, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["ls"], ["ls", "--json"], ["run", "--help"], ["attach", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["ls"],
+        ["ls", "--json"],
+        ["run", "--help"],
+        ["attach", "--help"],
+        ["generate", "-h"],
+    ],
 )
 def test_nothing_heavy_is_imported(shell: Shell, arguments: list[str]) -> None:
     loaded = imported(shell, *arguments)
@@ -54,7 +62,7 @@ def test_nothing_heavy_is_imported(shell: Shell, arguments: list[str]) -> None:
 
 def test_help_names_every_command(shell: Shell) -> None:
     out, _ = shell.run("--help")
-    for command in ("run", "attach", "plan", "ls", "stop", "logs"):
+    for command in ("run", "attach", "plan", "ls", "stop", "logs", "generate", "export"):
         assert f"  {command} " in out
     assert shell.run("--version")[0].startswith("bitwatch")
 

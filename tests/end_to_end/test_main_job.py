@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,8 @@ import pytest
 
 from bitwatch.record import events
 from bitwatch.record.journal import read_all
-from bitwatch.record.rundir import RunDir
-from tests.conftest import Shell, alive
+from bitwatch.record.rundir import Lock, RunDir
+from tests.conftest import PATIENCE_S, Shell, alive
 
 pytestmark = pytest.mark.slow
 
@@ -149,6 +152,59 @@ def test_the_readers_speak_for_themselves(run: RunDir) -> None:
 def test_a_whole_checkpoint_is_left(run: RunDir) -> None:
     manifest = json.loads((run.checkpoints() / "step-60" / "manifest.json").read_bytes())
     assert manifest
+
+
+def test_what_it_has_learned_can_be_asked_and_exported(shell: Shell, run: RunDir) -> None:
+    """Also while somebody holds the run, as a supervisor does."""
+    lock = Lock(run)
+    words = ["--bytes", "40", "--seed", "7"]
+    text, err = shell.run("generate", "tiny", "It is a truth", *words)
+    lock.release()
+    assert len(text) > 20 and text.endswith("\n")
+    assert "40 bytes in" in err and "bytes/s on cpu; step 60, seed 7" in err
+    shell.run("export", run.id, "learned")
+    assert sorted(os.listdir(shell.folder / "learned")) == ["config.json", "model.safetensors"]
+    done = subprocess.run(
+        [*shell.command, "generate", "learned", "-", *words],
+        env=shell.environment,
+        cwd=shell.folder,
+        input="to the letter: It is a truth",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "its last 15 bytes are used" in done.stderr
+    assert done.stdout != text  # the prompt fills the window
+    _, err = shell.run("export", run.id, "learned", code=2)
+    assert "learned: is not empty" in err
+
+
+def test_a_checkpoint_that_cannot_be_asked_is_a_sentence(
+    shell: Shell, run: RunDir, tmp_path: Path
+) -> None:
+    _, err = shell.run("generate", run.id, "--step", "61", code=2)
+    assert "no whole checkpoint of step 61, only of 60" in err
+    other = Shell(tmp_path)
+    copy = RunDir(other.home / run.id)
+    shutil.copytree(run.path, copy.path)
+    with open(copy.checkpoints() / "step-60" / "__1_0.distcp", "r+b") as file:
+        file.write(b"X")
+    out, err = other.run("generate", run.id, "It is", code=1)
+    assert out == ""
+    assert "step-60 is damaged (__1_0.distcp has changed)" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_ctrl_c_ends_a_text_and_its_process(shell: Shell, run: RunDir) -> None:
+    process = shell.start("generate", run.id, "--bytes", "1000000")
+    assert process.stdout is not None
+    assert process.stdout.read(1)
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert err.strip() == ""
+    assert not Path(f"/proc/{child}").exists()
 
 
 def test_logs_are_shown_literally(shell: Shell, run: RunDir) -> None:

@@ -22,6 +22,13 @@ def test_printable_text_stays_as_it_is() -> None:
     assert text.literal("a\x1b[2Jb\r\u202ec") == "a\\x1b[2Jb\\r\\u202ec"
 
 
+@given(st.text())
+def test_several_lines_keep_newlines_and_tabs_and_nothing_else(anything: str) -> None:
+    shown = text.literal_lines(anything)
+    assert shown.count("\n") == anything.count("\n")
+    assert all(c in "\n\t " or unicodedata.category(c)[0] not in "CZ" for c in shown)
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [

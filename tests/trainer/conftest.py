@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -92,6 +93,29 @@ class Launched:
             assert not running or self.process.poll() is None, self.log()
             assert time.monotonic() < deadline, "waited in vain"
             time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Any]:
+    """A group of one rank, in this process: a `parallel.Place`."""
+    from trainer import parallel  # torch: not every test here needs it
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    variables = {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield parallel.start(configuration.Parallel(ranks=1, device="cpu"))
+    parallel.end()
 
 
 @pytest.fixture(scope="session")

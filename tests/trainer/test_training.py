@@ -13,6 +13,7 @@ import torch
 from bitwatch.plan import parameters
 from bitwatch.record import events
 from trainer import model as modelling
+from trainer import weights
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +86,22 @@ def test_what_is_built_and_held_is_recorded(spread: dict[Any, Any]) -> None:
     assert built.held[0] - built.held[2] == 16 + 16 + 1
     assert built.held[0] == built.held[1]
     assert built.held[2] == built.held[3]
+
+
+def test_one_process_reads_the_weights_of_any_number_of_ranks(spread: dict[Any, Any]) -> None:
+    window = torch.arange(64, dtype=torch.uint8).view(8, 8) % 2
+    logits = {}
+    for key, launched in spread.items():
+        found = weights.of_checkpoints(launched.run.checkpoints(), None, fail)
+        assert found.step == launched.last().step
+        logits[key] = found.model(window)
+    for found in logits.values():
+        assert torch.allclose(found, logits[1, 8], atol=1e-4)
+    assert logits[1, 8].abs().max() > 0.01  # the head was trained
+
+
+def fail(text: str) -> None:
+    raise AssertionError(text)
 
 
 def test_every_rank_tells_its_life(spread: dict[Any, Any]) -> None:

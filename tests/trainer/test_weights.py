@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +17,6 @@ from trainer import bits, checkpoint, evaluate, optim, parallel
 from trainer import model as modelling
 from trainer.failures import Failed
 from trainer.health import Health, NotFinite, Outliers
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[parallel.Place]:
-    """A group of one rank."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    variables = {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        yield parallel.start(configuration.Parallel(ranks=1, device="cpu"))
-    parallel.end()
 
 
 class Training:
