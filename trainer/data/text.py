@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from datasets import IterableDataset
-
 from bitwatch import config as configuration
-from trainer.data import hub, sharing, source
+from bitwatch.plan.facts import Shard
+from trainer.data import hub, row_groups, sharing, source
 from trainer.data.account import Desk
 from trainer.data.feed import Feed
-from trainer.data.stream import PackedRows
+from trainer.data.row_groups import RowGroups
+from trainer.data.stream import PackedRows, Rows
 from trainer.parallel import Place
 from trainer.telemetry import Telemetry
 
@@ -29,13 +29,18 @@ class Text:
         train, held_out = source.training(config.data), source.validation(config.data)
         if "hub" in (train.kind, held_out.kind if held_out else ""):
             hub.prepare()
-        self._rows = sharing.open_rows(train, config.data.text_column)
-        self._held_out = sharing.open_rows(held_out, config.data.text_column) if held_out else None
+        column = config.data.text_column
+        self._groups: list[Shard] | None = None
+        if config.data.sharding == "reshard":
+            self._groups = row_groups.open_shards(train, column)
+        else:
+            self._rows = sharing.open_rows(train, column)
+        self._held_out = sharing.open_rows(held_out, column) if held_out else None
 
     def feed(self, epoch: int) -> Feed:
         """The training text of one epoch, from its beginning."""
         data = self._config.data
-        stream = self._packed(self._rows, "train", data.shuffle, self._sequences, epoch)
+        stream = self._packed(self._share(), "train", self._sequences, epoch)
         return Feed(stream, data, self._sequences, self._place.device.type == "cuda")
 
     def order(self) -> str:
@@ -43,13 +48,15 @@ class Text:
         steps into an epoch lead to the same place. Empty where nothing does: what a shuffle
         buffer held when a run ended is lost."""
         c = self._config
-        if c.data.shuffle:
-            return ""
         data = c.data
-        kept = (
+        kept: list[object] = [
             *(data.source, data.config, data.split, data.text_column, data.workers),
             *(c.parallel.ranks, c.train.batch, c.train.micro_batch, c.model.context),
-        )
+        ]
+        if data.sharding == "reshard":
+            kept += ["reshard", c.run.seed if data.shuffle else None]
+        elif data.shuffle:
+            return ""
         return json.dumps(kept)
 
     def held_out(self) -> PackedRows | None:
@@ -57,14 +64,20 @@ class Text:
         none."""
         if self._held_out is None:
             return None
-        return self._packed(self._held_out, "validation", 0, self._config.train.micro_batch, 0)
+        place = self._place
+        share = sharing.share(self._held_out, place.rank, place.ranks, 0, self._config.run.seed)
+        return self._packed(share, "validation", self._config.train.micro_batch, 0)
 
-    def _packed(
-        self, rows: IterableDataset, loader: str, shuffle: int, block: int, epoch: int
-    ) -> PackedRows:
-        rank, ranks = self._place.rank, self._place.ranks
-        share = sharing.share(rows, rank, ranks, shuffle, self._config.run.seed)
-        desk = Desk(self._log.run.path, self._log.attempt, rank, loader)
+    def _share(self) -> Rows:
+        """This rank's part of the training text."""
+        rank, ranks, c = self._place.rank, self._place.ranks, self._config
+        if self._groups is not None:
+            seed = c.run.seed if c.data.shuffle else None
+            return RowGroups(self._groups, c.data.text_column, rank, ranks, seed)
+        return sharing.share(self._rows, rank, ranks, c.data.shuffle, c.run.seed)
+
+    def _packed(self, share: Rows, loader: str, block: int, epoch: int) -> PackedRows:
+        desk = Desk(self._log.run.path, self._log.attempt, self._place.rank, loader)
         sequence_bytes = configuration.bytes_per_sequence(self._config.model)
         column = self._config.data.text_column
         return PackedRows(share, column, sequence_bytes, block, desk, epoch)
