@@ -95,6 +95,7 @@ def run(
     face.say("looking at the model and the data")
     facts, plan = _plan(settings, launching=True)
     _refuse(plan)
+    asked, settings.data.sharding = settings.data.sharding, plan.data.mode
     if new_epoch:
         plan.resume = "new-epoch"
     elif old:
@@ -114,7 +115,7 @@ def run(
         raise
     if look:
         return screen.launched(where, look)
-    _say_as_is(settings, plan)
+    _say_mode(asked, plan)
     if signals is None:
         click.echo(where.id)
         face.say(f"under way; `bitwatch logs {where.id} -f` follows it")
@@ -301,15 +302,12 @@ def _refuse(plan: Plan) -> None:
         raise Failure(text, _code_of(plan) or REFUSED)
 
 
-def _say_as_is(settings: Config, plan: Plan) -> None:
-    """Until other modes exist, "ask" and "auto" run as-is, and say what is wrong with it."""
+def _say_mode(asked: str, plan: Plan) -> None:
+    """Which way of reading was taken, and why, where the configuration left it open."""
     from bitwatch import headless as face
 
-    if settings.data.sharding in ("ask", "auto") and plan.data.readers_idle:
-        face.say(
-            f'data.sharding = "{settings.data.sharding}": reading as-is, the only mode of this '
-            f"version; {plan.data.readers_idle} of {plan.data.readers} readers will be idle"
-        )
+    if plan.data.mode_reason:
+        face.say(f'data.sharding = "{asked}": {plan.data.mode} ({plan.data.mode_reason})')
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -53,6 +53,7 @@ class Data(Section):
     "bundled:austen". `validation` names a split of the source, or a file or glob of its own;
     empty means no validation. `workers` is the number of dataloader workers of each rank;
     0 reads in the rank itself. `shuffle` is the size of the shuffle buffer in rows; 0 is off.
+    With sharding "reshard" anything above 0 shuffles each reader's row groups, without a buffer.
     """
 
     source: str
@@ -322,8 +323,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
     for key, value, built in wishes:
         if value != built:
             yield f"{key}: {toml_value(value)} is not built yet; {_instead(built)}"
-    if c.data.sharding in ("reshard", "indexed"):
-        yield f'data.sharding: "{c.data.sharding}" is not built yet; use "ask", "auto" or "as-is"'
 
 
 def _instead(built: Any) -> str:
@@ -343,3 +342,10 @@ def home(user: User | None = None) -> Path:
     if user.folders.runs:
         return Path(user.folders.runs).expanduser().absolute()
     return platformdirs.user_state_path("bitwatch") / "runs"
+
+
+def cache_folder(config: Config, user: User) -> Path:
+    """The folder that keeps indexed text: data.cache, the user's file, the platform's."""
+    if wanted := config.data.cache or user.folders.cache:
+        return Path(wanted).expanduser().absolute()
+    return platformdirs.user_cache_path("bitwatch") / "text"

@@ -137,7 +137,7 @@ def data_words(data: dict[str, Any]) -> str:
     if data.get("num_shards") is None:
         return "shards not known"
     words = [
-        counted(data["num_shards"], "shard"),
+        counted(data["num_shards"], "row group" if data["mode"] == "reshard" else "shard"),
         f"{counted(data['ranks'], 'rank')} x {counted(data['workers_per_rank'], 'worker')}"
         f" = {counted(data['readers'], 'reader')}",
         f"{data['readers_busy']} busy, {data['readers_idle']} idle",

@@ -20,6 +20,9 @@ def lines(config: Config, plan: Plan, width: int | None = None) -> Iterator[str]
         yield f"          ({model.flat_shard:,} is what FSDP1 would print after wrapping: a flat shard)"
     yield f"step      {_step(config)}"
     yield f"data      {literal(config.data.source)}: {data_words(msgspec.to_builtins(data))}"
+    if data.mode_reason:
+        took = f'sharding = "{config.data.sharding}" takes {data.mode}'
+        yield from wrapped("          ", f"{took}: {data.mode_reason}", width)
     if data.rows_per_rank:
         rows = " / ".join(f"{rows:,}" for rows in data.rows_per_rank)
         yield f"          rows per rank {rows}"

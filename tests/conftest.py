@@ -35,6 +35,7 @@ context = 128
 source = "bundled:austen"
 validation = "validation"
 workers = 2
+sharding = "as-is"
 [parallel]
 ranks = 2
 precision = "fp32"

@@ -11,7 +11,9 @@ seconds even where a name server, the hub or a network disk never answers.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -22,6 +24,7 @@ import msgspec
 
 from bitwatch import config as configuration
 from bitwatch.plan.facts import (
+    CacheFacts,
     DataFacts,
     DeviceFacts,
     FactError,
@@ -67,7 +70,7 @@ def inspect(path: Path, parts: tuple[str, ...] = PARTS) -> Facts:
     if "devices" in parts:
         facts.devices = _devices()
     if "data" in parts:
-        facts.data = _bounded(lambda: _data(config.data, probe))
+        facts.data = _bounded(lambda: _data(config, probe))
     facts.versions = _versions()
     return facts
 
@@ -142,7 +145,13 @@ def _asks_hub(data: configuration.Data) -> bool:
         return False
 
 
-def _data(data: configuration.Data, probe: hub.Probe | None) -> DataFacts:
+def _data(config: configuration.Config, probe: hub.Probe | None) -> DataFacts:
+    facts = _of_source(config.data, probe)
+    facts.cache = _cache(config)
+    return facts
+
+
+def _of_source(data: configuration.Data, probe: hub.Probe | None) -> DataFacts:
     train = source.training(data)
     validation = source.validation(data)
     if train.hub is not None:
@@ -153,16 +162,20 @@ def _data(data: configuration.Data, probe: hub.Probe | None) -> DataFacts:
         return _of_hub(stream, data, validation)
     if validation is not None:
         files.look(validation, data.text_column)
-    shards, columns = files.look(train, data.text_column)
+    # A file without rows is judged by the plan: only one way of reading breaks at it.
+    shards, columns = files.look(train, data.text_column, empty_allowed=True)
     counted = source.open_stream(train).num_shards
     # The names and sizes are of our list of files; the count is what `datasets` says.
     return DataFacts(
-        num_shards=counted, shards=shards if len(shards) == counted else [], columns=columns
+        format=train.kind,
+        num_shards=counted,
+        shards=shards if len(shards) == counted else [],
+        columns=columns,
     )
 
 
 def _of_hub(stream: Any, data: configuration.Data, validation: source.Source | None) -> DataFacts:
-    """What the hub says without sending any text: not the rows of each shard."""
+    """What the hub says without sending any text; of parquet, what the files' ends say."""
     columns = list(stream.column_names or ())
     if columns and data.text_column not in columns:
         raise source.SourceError(
@@ -171,7 +184,29 @@ def _of_hub(stream: Any, data: configuration.Data, validation: source.Source | N
         )
     if validation is not None:
         source.open_stream(validation)
-    return DataFacts(num_shards=stream.num_shards, columns=columns)
+    from trainer.data import row_groups, sharing
+
+    names = sharing.parquet_files(stream)
+    shards = row_groups.look(names, "data.source", data.text_column) if names else []
+    return DataFacts(
+        format="parquet" if names else None,
+        num_shards=stream.num_shards,
+        shards=shards if len(shards) == stream.num_shards else [],
+        columns=columns,
+    )
+
+
+def _cache(config: configuration.Config) -> CacheFacts:
+    """Where an index would be written to: a folder that need not be there yet."""
+    try:
+        folder = configuration.cache_folder(config, configuration.load_user())
+    except configuration.ConfigError:  # of the user's own file: the command says so
+        folder = configuration.cache_folder(config, configuration.User())
+    facts = CacheFacts(folder=str(folder))
+    there = next((place for place in (folder, *folder.parents) if place.exists()), None)
+    with contextlib.suppress(OSError):
+        facts.free_bytes = shutil.disk_usage(there or folder).free
+    return facts
 
 
 def _bounded(look: Callable[[], DataFacts]) -> DataFacts:

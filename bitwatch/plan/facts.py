@@ -41,21 +41,36 @@ class Shard(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One shard as `datasets` counts them, in its order: a file, for files.
 
     `rows` and `row_groups` are None where only reading the whole file could tell.
-    `text_bytes` is the size of the text in it (UTF-8), to within some percent.
+    `text_bytes` is the size of the text in it (UTF-8), to within some percent;
+    `text_bytes_at_most` a bound where that is not known. `group_rows` and `group_bytes` (of
+    text) have one entry a row group, for parquet whose footer was read.
     """
 
     name: str
     rows: int | None = None
     row_groups: int | None = None
     text_bytes: int | None = None
+    text_bytes_at_most: int | None = None
+    group_rows: list[int] | None = None
+    group_bytes: list[int] | None = None
+
+
+class CacheFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The folder that an index of the text would be written to, and the room on its disk."""
+
+    folder: str
+    free_bytes: int | None = None
 
 
 class DataFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The training split. `num_shards` may be known where `shards` are not (a hub id)."""
+    """The training split. `num_shards` may be known where `shards` are not (a hub id).
+    `format` is parquet, json, text or another that `datasets` calls so."""
 
+    format: str | None = None
     num_shards: int | None = None
     shards: list[Shard] = msgspec.field(default_factory=list)
     columns: list[str] = msgspec.field(default_factory=list)
+    cache: CacheFacts | None = None
     error: FactError | None = None
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from bitwatch import config as configuration
-from bitwatch.plan import parameters, problems, sharding
+from bitwatch.plan import modes, parameters, problems, reading
 from bitwatch.plan.facts import DataFacts, Facts, ModelFacts
 from bitwatch.plan.result import (
-    Correction,
     DataPlan,
     MemoryPlan,
     ModelPlan,
@@ -29,19 +28,22 @@ def make_plan(config: configuration.Config, facts: Facts, *, launching: bool = F
     alone may be made on a machine without any GPU: that is then only a warning.
     """
     model = _model(config, facts.model or ModelFacts())
-    data = _data(config, facts.data or DataFacts())
+    text = facts.data or DataFacts()
+    data = _data(config, text)
+    corrections = modes.corrections(config, text, data)
     found = [
         *problems.about_facts(facts),
         *problems.about_model(model, config.parallel.ranks),
         *problems.about_devices(config, facts.devices, launching=launching),
-        *problems.about_data(data),
+        *problems.about_mode(config, text, data),
+        *problems.about_data(data, corrections),
     ]
     return Plan(
         verdict=_verdict(found, model, data),
         model=model,
         memory=MemoryPlan(),
         data=data,
-        corrections=_corrections(data),
+        corrections=corrections,
         problems=found,
     )
 
@@ -67,76 +69,10 @@ def _model(config: configuration.Config, facts: ModelFacts) -> ModelPlan:
 
 
 def _data(config: configuration.Config, facts: DataFacts) -> DataPlan:
-    ranks, workers = config.parallel.ranks, config.data.workers
-    plan = DataPlan(ranks=ranks, workers_per_rank=workers, readers=ranks * max(1, workers))
-    if facts.num_shards is None or facts.error is not None:
-        return plan
-    shards = facts.shards if len(facts.shards) == facts.num_shards else None
-    rows = [shard.rows for shard in shards] if shards else None
-    text_bytes = [shard.text_bytes for shard in shards] if shards else None
-    if config.data.shuffle:
-        # The buffer comes with a new order of the shards, which only the library knows: what
-        # each reader gets is known where they are all alike.
-        rows = _alike(rows)
-        if sharding.split_taken(facts.num_shards, ranks) == "shards":
-            text_bytes = _alike(text_bytes)
-    dealt = sharding.assign(facts.num_shards, ranks, workers, rows)
-    plan.num_shards = facts.num_shards
-    plan.split = dealt.split
-    plan.readers_busy = dealt.busy
-    plan.readers_idle = dealt.idle
-    plan.copies = dealt.copies
-    plan.read_amplification = dealt.read_amplification
-    plan.assignment = [] if config.data.shuffle else dealt.readers
-    plan.rows_per_rank = dealt.rows_per_rank
-    amounts = plan.rows_per_rank
-    if shards:
-        plan.rows = sharding.total([shard.rows for shard in shards])
-        plan.row_groups = sharding.total([shard.row_groups for shard in shards])
-    if text_bytes:
-        sequences = sharding.sequences_per_rank(
-            dealt, text_bytes, configuration.bytes_per_sequence(config.model)
-        )
-        if sequences is not None:
-            plan.steps_per_epoch = sharding.steps(sequences, config.train.batch)
-            amounts = sequences
-    if amounts is not None:
-        plan.imbalance_percent = round(sharding.imbalance_percent(amounts), 2)
-        plan.estimated = True
+    mode, why = modes.choose(config, facts)
+    plan = reading.plan(config, facts, mode)
+    plan.mode_reason = why
     return plan
-
-
-def _alike(sizes: list[int | None] | None) -> list[int | None] | None:
-    return sizes if sizes and len(set(sizes)) == 1 else None
-
-
-def _corrections(data: DataPlan) -> list[Correction]:
-    """Changes that work with what is built today, best first: fewer workers, where every
-    rank can have a shard and the surplus workers only idle."""
-    if data.num_shards is None or not data.readers_idle or data.num_shards < data.ranks:
-        return []
-    workers = sharding.workers_without_idle(data.num_shards, data.ranks, data.workers_per_rank)
-    dealt = sharding.assign(data.num_shards, data.ranks, workers)
-    if dealt.idle:
-        return []
-    return [
-        Correction(
-            id="fewer-workers",
-            recommended=True,
-            workers_per_rank=workers,
-            num_shards=data.num_shards,
-            readers_busy=dealt.busy,
-            readers_idle=dealt.idle,
-            copies=dealt.copies,
-            resume="new-epoch",
-            prepare_s=0.0,
-            why=(
-                f"{problems.count(workers, 'worker')} for each rank instead of "
-                f"{data.workers_per_rank}: the {problems.count(dealt.busy, 'reader')} that "
-                "have something to read stay, the idle ones are not started"
-            ),
-        )
-    ]
 
 
 def _verdict(found: list[Problem], model: ModelPlan, data: DataPlan) -> Verdict:

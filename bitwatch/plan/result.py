@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from bitwatch.plan.sharding import ReaderShare, Split
+from bitwatch.plan.sharding import Mode, ReaderShare, Split
 
 Severity = Literal["info", "warning", "error"]
 Verdict = Literal["ok", "warning", "error"]
@@ -43,8 +43,12 @@ class MemoryPlan(msgspec.Struct, kw_only=True):
 
 
 class DataPlan(msgspec.Struct, kw_only=True):
-    """How the text reaches the ranks in the first epoch; `datasets` deals the shards out in
-    another order in later ones. `assignment` says which shards each reader gets.
+    """How the text reaches the ranks in the first epoch; as-is, `datasets` deals the shards out
+    in another order in later ones. `assignment` says which shards each reader gets.
+
+    `mode` is what will be done; `mode_reason` says why, where the configuration left the choice
+    open ("auto", "ask"). In mode reshard the row groups are the shards. `split` is what
+    `datasets` does: nothing, in the modes that deal the text out by themselves.
 
     `rows_per_rank` has one entry a rank. `steps_per_epoch` counts optimiser steps;
     `imbalance_percent` compares the ranks' packed sequences (their rows where the size of
@@ -58,7 +62,8 @@ class DataPlan(msgspec.Struct, kw_only=True):
     ranks: int
     workers_per_rank: int
     readers: int
-    mode: Literal["as-is", "reshard", "indexed"] = "as-is"
+    mode: Mode = "as-is"
+    mode_reason: str = ""
     split: Split | None = None
     readers_busy: int | None = None
     readers_idle: int | None = None

@@ -14,7 +14,7 @@ Order = dict[str, Any]
 
 # Keys of the configuration that decide which text a step sees. In "indexed" it is only the
 # text itself, which the trainer adds by its hash, and how it is cut and mixed.
-ALWAYS = ("data.sharding", "data.text_column", "model.context", "model.parity")
+ALWAYS = ("data.text_column", "model.context", "model.parity")
 INDEXED = ("run.seed",)
 STREAMED = (
     *("data.source", "data.config", "data.split", "data.workers", "data.shuffle"),
@@ -25,11 +25,11 @@ STREAMED = (
 def order(config: Config) -> Order:
     """Everything that decides which text a step sees. With the same one, as many sequences
     into an epoch lead to the same place."""
-    mode = config.data.sharding
+    mode = "as-is" if config.data.sharding in ("ask", "auto") else config.data.sharding
     keys = (*ALWAYS, *(INDEXED if mode == "indexed" else STREAMED))
     if mode == "reshard" and config.data.shuffle:
         keys = (*keys, "run.seed")
-    return {key: _value(config, key) for key in keys}
+    return {key: _value(config, key) for key in keys} | {"data.sharding": mode}
 
 
 def is_exact(config: Config) -> bool:

@@ -21,16 +21,18 @@ from typing import Literal
 
 import msgspec
 
+Mode = Literal["as-is", "reshard", "indexed"]
 Split = Literal["none", "shards", "examples"]
 Strategy = Literal["none", "auto", "shards", "examples"]
 
 
 class ReaderShare(msgspec.Struct, kw_only=True):
-    """What one reader is given. `rows` are those that it keeps; None when not known."""
+    """What one reader is given: places in the list of shards, or names of runs of row groups.
+    `rows` are those that it keeps; None when not known."""
 
     rank: int
     worker: int
-    shards: list[int]
+    shards: list[int | str]
     rows: int | None = None
 
 
@@ -96,11 +98,11 @@ def assign(
     for rank in range(ranks):
         own = range(rank, num_shards, ranks) if split == "shards" else range(num_shards)
         for worker in range(max(1, workers)):
-            shards = list(own[worker :: max(1, workers)])
+            shards = own[worker :: max(1, workers)]
             kept = total([known[shard] for shard in shards])
             if split == "examples" and kept is not None:
                 kept = max(0, -(-(kept - rank) // ranks))
-            readers.append(ReaderShare(rank=rank, worker=worker, shards=shards, rows=kept))
+            readers.append(ReaderShare(rank=rank, worker=worker, shards=[*shards], rows=kept))
     return Assignment(
         ranks=ranks,
         workers=workers,
@@ -137,7 +139,7 @@ def sequences_per_rank(
     """
     totals = [0] * assignment.ranks
     for reader in assignment.readers:
-        size = total([text_bytes[shard] for shard in reader.shards])
+        size = total([text_bytes[int(shard)] for shard in reader.shards])
         if size is None:
             return None
         if assignment.split == "examples":

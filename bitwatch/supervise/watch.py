@@ -15,7 +15,13 @@ from bitwatch.record.view import View
 
 def alerts(view: View) -> list[events.Alert]:
     """Everything that is wrong at this moment."""
-    return [*planned(view), *idle_readers(view), *stalled(view), *sensor(view)]
+    return [
+        *planned(view),
+        *idle_readers(view),
+        *broken_off(view),
+        *stalled(view),
+        *sensor(view),
+    ]
 
 
 def planned(view: View) -> Iterator[events.Alert]:
@@ -40,8 +46,10 @@ def idle_readers(view: View) -> Iterator[events.Alert]:
     names = [f"rank {reader.rank} worker {reader.worker}" for reader in idle]
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     correction = next((c for c in view.plan.get("corrections", ()) if c.get("recommended")), None)
-    if correction:
+    if correction and correction["id"] == "fewer-workers":
         remedy = f"run it with --set data.workers={correction['workers_per_rank']}"
+    elif correction:
+        remedy = f"run it with --sharding {correction['id']}"
     else:
         remedy = "use fewer workers per rank, or write the text into more files"
     yield events.Alert(
@@ -53,6 +61,21 @@ def idle_readers(view: View) -> Iterator[events.Alert]:
         ],
         next=remedy,
     )
+
+
+def broken_off(view: View) -> Iterator[events.Alert]:
+    """Readers that cannot reach their text just now and try again."""
+    waiting = [reader for reader in view.readers if reader.state == "reading" and reader.error]
+    if waiting:
+        names = [f"rank {r.rank} {r.loader} reader {r.worker}" for r in waiting]
+        yield events.Alert(
+            id="data-starved",
+            severity="warning",
+            text=f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''} cannot reach "
+            "the text and will try again",
+            evidence=[f"{name}: {r.error}" for name, r in zip(names, waiting, strict=True)],
+            next="nothing need be done while it tries; look at the network or the disk",
+        )
 
 
 def stalled(view: View) -> Iterator[events.Alert]:

@@ -9,7 +9,7 @@ from bitwatch.record.view import END_STATES, View
 
 NEVER = "never"  # no account of this reader, and none to come
 GONE_S = 5.0  # a sample this much newer than a reader's last word, without its process
-SEVERITY = ("failed", "dead", "idle", "starting", NEVER, "stopped", "reading", "done")
+SEVERITY = ("failed", "dead", "retrying", "idle", "starting", NEVER, "stopped", "reading", "done")
 
 
 def grid(view: View) -> dict[int, list[tuple[int, str, Reader | None]]]:
@@ -39,10 +39,12 @@ def _state(view: View, reader: Reader | None, alive: set[tuple[int, int]]) -> st
         return NEVER if over else "starting"
     if over and reader.state in ("reading", "starting"):
         return "stopped"
-    if over or reader.state not in ("reading", "starting") or view.sampled is None:
+    if over or reader.state not in ("reading", "starting"):
         return reader.state
     vanished = (reader.pid, reader.starttime) not in alive and bool(alive)
-    return "dead" if vanished and view.sampled > reader.t + GONE_S else reader.state
+    if vanished and view.sampled is not None and view.sampled > reader.t + GONE_S:
+        return "dead"
+    return "retrying" if reader.state == "reading" and reader.error else reader.state
 
 
 def worst(states: Iterable[str]) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bitwatch import config as configuration
+from bitwatch.record.rundir import RunDir
 from tests.conftest import Shell
 
 
@@ -45,12 +48,28 @@ def test_the_demo_is_the_incident_in_miniature(shell: Shell) -> None:
     assert (data["mode"], data["split"], data["copies"]) == ("as-is", "shards", 1)
     assert sum(data["rows_per_rank"]) == data["rows"]
     assert "workers-exceed-shards" in [problem["id"] for problem in made["problems"]]
-    (correction,) = made["corrections"]
+    assert [c["id"] for c in made["corrections"]] == ["indexed", "reshard", "fewer-workers"]
+    correction = made["corrections"][-1]
     assert (correction["workers_per_rank"], correction["readers_idle"]) == (1, 0)
     fixed = plan(shell, "--set", f"data.workers={correction['workers_per_rank']}")
     assert fixed["data"]["readers_idle"] == 0
     assert fixed["problems"] == []
     assert fixed["verdict"] == "ok"
+
+
+@pytest.mark.slow
+def test_a_mode_that_was_chosen_is_said_and_recorded(shell: Shell) -> None:
+    out, _ = shell.run("plan", str(shell.config), "--sharding", "auto")
+    assert "4 busy, 0 idle · indexed" in out
+    assert 'sharding = "auto" takes indexed: 2 shards would leave 2 of 4 readers idle' in out
+    out, err = shell.run("run", str(shell.config), "--sharding", "auto", "--detach")
+    assert (
+        'data.sharding = "auto": indexed (2 shards would leave 2 of 4 readers idle; the text is '
+        "3.6 MiB)"
+    ) in err
+    recorded = configuration.load(RunDir(Path(shell.one()["dir"])).config(1))
+    assert recorded.data.sharding == "indexed"
+    shell.run("stop", out.strip(), "--now")
 
 
 def test_a_plan_reads_well(shell: Shell) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import pytest
 from bitwatch import config as configuration
 from bitwatch.plan.facts import DataFacts, FactError, Facts
 from tests.conftest import without_roots_rights
+from tests.trainer.data.small_hub import SmallHub
 
 
 class Inspector:
@@ -94,6 +96,30 @@ def test_the_bundled_text(inspector: Inspector) -> None:
         texts = pq.read_table(shard.name, columns=["text"])["text"].to_pylist()
         size = sum(len(text.encode()) for text in texts)
         assert shard.text_bytes == pytest.approx(size, rel=0.01)
+        assert shard.group_rows == [85] * 15 + [79]
+        assert shard.group_bytes is not None and sum(shard.group_bytes) == shard.text_bytes
+    assert data.format == "parquet"
+    assert data.cache is not None and data.cache.folder.endswith("bitwatch/text")
+    assert data.cache.free_bytes is not None and data.cache.free_bytes > 0
+
+
+def test_the_cache_is_where_the_users_file_says(inspector: Inspector) -> None:
+    write(inspector.folder / "user/bitwatch/config.toml", '[folders]\ncache = "/dev/shm/x/y"\n')
+    inspector.environment["XDG_CONFIG_HOME"] = str(inspector.folder / "user")
+    cache = inspector.data().cache
+    assert cache is not None and cache.folder == "/dev/shm/x/y"
+    assert cache.free_bytes is not None and cache.free_bytes <= shutil.disk_usage("/dev/shm").total
+
+
+def test_a_file_without_rows_is_a_fact(inspector: Inspector) -> None:
+    write_parquet(inspector.folder / "text/0.parquet", [])
+    write_parquet(inspector.folder / "text/1.parquet", ["a"] * 5)
+    data = inspector.data("data.source=text", "data.validation=")
+    assert data.error is None
+    assert [(s.rows, s.row_groups, s.group_rows) for s in data.shards] == [
+        (0, 0, []),
+        (5, 2, [4, 1]),
+    ]
 
 
 def test_a_folder_of_parquet_by_split(inspector: Inspector) -> None:
@@ -118,6 +144,8 @@ def test_json_lines_and_text_files_count_as_shards_without_rows(inspector: Inspe
         assert data.num_shards == number
         assert [shard.rows for shard in data.shards] == [None] * number
         assert [shard.text_bytes for shard in data.shards] == [size] * number
+        bound = 28 if source == "lines" else None  # no text is longer than its JSON
+        assert [shard.text_bytes_at_most for shard in data.shards] == [bound] * number
 
 
 def test_every_way_in_which_arrow_stores_text(inspector: Inspector) -> None:
@@ -175,7 +203,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ("junk.jsonl", [], "junk.jsonl does not begin with a JSON object"),
     ("junk.parquet", [], "junk.parquet is not a whole parquet file"),
     ("cut.parquet", [], "cut.parquet is not a whole parquet file"),
-    ("none.parquet", [], "none.parquet has no rows, which breaks the stream"),
+    ("good", ["data.validation=none.parquet"], "none.parquet has no rows, which breaks the stream"),
     ("none.txt", [], "none.txt is empty"),
     ("junk.txt", [], "junk.txt is not UTF-8 text"),
     ("latin.txt", [], "latin.txt is not UTF-8 text"),
@@ -268,3 +296,18 @@ def test_a_hub_that_never_answers_is_noticed_in_seconds(
     assert error.kind == "unreachable"
     assert f"{silent_hub} does not answer" in error.text
     assert time.monotonic() - started_m < 20  # its libraries take 25 s, when they do not hang
+
+
+def test_a_hubs_files_tell_their_row_groups(inspector: Inspector) -> None:
+    (inspector.folder / "files").mkdir()
+    for i in range(2):
+        write_parquet(inspector.folder / f"files/train-{i}.parquet", ["höhe"] * (6 + i))
+    hub = SmallHub(inspector.folder / "files")
+    del inspector.environment["HF_HUB_OFFLINE"]
+    inspector.environment |= {"HF_ENDPOINT": hub.endpoint, "no_proxy": "127.0.0.1"}
+    data = inspector.data("data.source=me/novel", "data.validation=")
+    assert data.error is None and data.format == "parquet" and data.num_shards == 2
+    assert [shard.group_rows for shard in data.shards] == [[4, 2], [4, 3]]
+    assert all(shard.name.startswith("hf://datasets/me/novel@") for shard in data.shards)
+    wrong = inspector.error("data.source=me/novel", "data.text_column=n")
+    assert "column 'n' of hf://" in wrong.text and wrong.kind == "unusable"

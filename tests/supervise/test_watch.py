@@ -37,6 +37,26 @@ def test_idle_readers_are_seen_from_their_own_accounts() -> None:
     assert "data.workers=1" in found["idle-reader"].next
 
 
+def test_the_recommended_way_of_reading_is_the_remedy_for_idle_readers() -> None:
+    view = View(ranks=2, workers=1, readers=readers("reading", "idle"))
+    view.plan = {"corrections": [{"id": "indexed", "recommended": True, "workers_per_rank": 1}]}
+    (alert,) = alerts(view)
+    assert "--sharding indexed" in alert.next
+
+
+def test_readers_that_try_again_are_said_until_they_go_on() -> None:
+    view = View(ranks=1, workers=2, readers=readers("reading", "reading"))
+    for reader in view.readers:
+        reader.error = "ConnectionError: away; try 1 of 5 in 1 s"
+    (alert,) = alerts(view)
+    assert (alert.id, alert.severity) == ("data-starved", "warning")
+    assert "rank 0 train reader 0 and 1 more cannot reach the text" in alert.text
+    assert "try 1 of 5" in alert.evidence[0]
+    for reader in view.readers:
+        reader.error = ""
+    assert alerts(view) == []
+
+
 def test_a_validation_reader_is_no_idle_reader() -> None:
     view = View(ranks=1, workers=1, readers=[events.Reader(loader="validation", state="idle")])
     assert alerts(view) == []

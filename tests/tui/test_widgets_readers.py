@@ -71,6 +71,23 @@ def test_a_reader_that_failed_or_vanished_is_a_cross() -> None:
     assert "failed 1" in summary and "dead 1" in summary
 
 
+def test_a_reader_that_tries_again_is_seen() -> None:
+    view = views.on_l4s()
+    view.readers[0].error = "ConnectionError: away; try 2 of 5 in 3 s"
+    drawn = lines(view)
+    assert "retrying 1" in drawn[1] and sum("↻" in line for line in drawn) == 1
+    view.readers[0].error = ""
+    assert not any("↻" in line for line in lines(view))
+
+
+def test_row_groups_are_called_by_what_tells_them_apart() -> None:
+    view = views.on_l4s()
+    view.readers[0].shards = ["train-00000-of-00002.parquet[0:112]"]
+    view.readers[1].shards = ["train-00000-of-00002.parquet[112:225]", "b.parquet[0:3]"]
+    drawn = "\n".join(lines(view, width=100))
+    assert "● [0:112]" in drawn and "● [112:225] +1" in drawn
+
+
 def test_an_idle_worker_that_has_ended_is_not_dead() -> None:
     """PyTorch ends a worker that has nothing to read."""
     view = views.on_l4s()

@@ -67,8 +67,15 @@ class Account:
             self._journal.write(self.record)
 
     def say_seldom(self) -> None:
-        if time.monotonic() - self._written_m >= SELDOM_S:
+        if self.record.error or time.monotonic() - self._written_m >= SELDOM_S:
             self.say("reading")
+
+    def say_again(self, error: str) -> None:
+        """Reading broke off and is tried again: in the account until it goes on, and in the
+        log of the rank for good."""
+        record = self.record
+        print(f"rank {record.rank}, {record.loader} reader {record.worker}: {error}", flush=True)
+        self.say("reading", error)
 
     def close(self) -> None:
         if self._journal:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bitwatch.plan.facts import Shard
+from trainer.data import retry
 from trainer.data.source import Source, SourceError
 
 LOOKING_S = 3.0  # beyond it, sizes of the files not looked at stay unknown
@@ -20,8 +21,13 @@ TEXT_TYPES = ("string", "large_string", "string_view")  # as arrow calls them
 LENGTH_BYTES = 4  # parquet stores each string's length before it (encoding PLAIN)
 
 
-def look(source: Source, text_column: str) -> tuple[list[Shard], list[str]]:
-    """One Shard a file, and the names of the columns. Raises SourceError, naming the file."""
+def look(
+    source: Source, text_column: str, *, empty_allowed: bool = False
+) -> tuple[list[Shard], list[str]]:
+    """One Shard a file, and the names of the columns. Raises SourceError, naming the file.
+
+    empty_allowed: a parquet file without rows, which only some ways of reading survive.
+    """
     deadline = time.monotonic() + LOOKING_S
     shards: list[Shard] = []
     columns: list[str] = []
@@ -35,6 +41,11 @@ def look(source: Source, text_column: str) -> tuple[list[Shard], list[str]]:
                     f"{source.key}: {name} cannot be read: {error.strerror or error}",
                     "Correct the file or its permissions, or take it out",
                 ) from None
+            if shard.rows == 0 and not empty_allowed:
+                # datasets 5.2 ends such a stream with "BatchSize must be greater than 0".
+                raise SourceError(
+                    f"{source.key}: {name} has no rows, which breaks the stream", "Take it out"
+                )
         shards.append(shard)
     return shards, columns
 
@@ -50,49 +61,59 @@ def _look_at(path: Path, source: Source, text_column: str) -> tuple[Shard, list[
 
 
 def _parquet(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
+    with open(path, "rb") as file:  # pyarrow hides why it cannot open a file
+        return footer(file, str(path), key, text_column)
+
+
+def footer(file: Any, name: str, key: str, text_column: str) -> tuple[Shard, list[str]]:
+    """What an open parquet file says of itself, as a Shard, and its columns. Raises SourceError
+    for one that cannot be read, or not as text; OSError as the file does."""
     import pyarrow
     import pyarrow.parquet
 
-    with open(path, "rb"):  # pyarrow hides why it cannot open a file
-        pass
     try:
-        footer = pyarrow.parquet.read_metadata(path)
-        schema = footer.schema.to_arrow_schema()
-    except (pyarrow.ArrowException, OSError):
+        about = pyarrow.parquet.read_metadata(file)
+        schema = about.schema.to_arrow_schema()
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and retry.passing(error):
+            raise
         raise SourceError(
-            f"{key}: {path} is not a whole parquet file", "Write it again, or take it out"
+            f"{key}: {name} is not a whole parquet file", "Write it again, or take it out"
         ) from None
-    _check_column(path, text_column, list(schema.names))
+    _check_column(name, text_column, list(schema.names))
     kind = schema.field(text_column).type
     is_dictionary = pyarrow.types.is_dictionary(kind)
     if str(kind.value_type if is_dictionary else kind) not in TEXT_TYPES:
         raise SourceError(
-            f"data.text_column: column {text_column!r} of {path} holds {kind}, not text",
+            f"data.text_column: column {text_column!r} of {name} holds {kind}, not text",
             f"Name a column of text; it has {_list(schema.names)}",
         )
-    if footer.num_rows == 0:
-        # datasets 5.2 ends such a stream with "BatchSize must be greater than 0".
-        raise SourceError(f"{key}: {path} has no rows, which breaks the stream", "Take it out")
+    rows, sizes = _row_groups(about, text_column) if about.num_rows else ([], [])
     shard = Shard(
-        name=str(path),
-        rows=footer.num_rows,
-        row_groups=footer.num_row_groups,
-        text_bytes=_text_bytes(footer, text_column),
+        name=name,
+        rows=about.num_rows,
+        row_groups=len(rows),
+        text_bytes=sum(sizes),
+        group_rows=rows,
+        group_bytes=sizes,
     )
     return shard, list(schema.names)
 
 
-def _text_bytes(footer: Any, column: str) -> int:
-    """Size of a column's text, from the sizes that the footer gives before compression. Too
-    small where many rows of a group are the same: the file holds those once."""
-    size = 0
-    for i in range(footer.num_row_groups):
-        group = footer.row_group(i)
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            if chunk.path_in_schema == column:
-                size += max(0, chunk.total_uncompressed_size - LENGTH_BYTES * group.num_rows)
-    return size
+def _row_groups(about: Any, column: str) -> tuple[list[int], list[int]]:
+    """Rows and text bytes of each row group, from the sizes that the footer gives before
+    compression. Too small where many rows of a group are the same: the file holds those once."""
+    rows, sizes = [], []
+    for i in range(about.num_row_groups):
+        group = about.row_group(i)
+        size = sum(
+            max(0, chunk.total_uncompressed_size - LENGTH_BYTES * group.num_rows)
+            for chunk in map(group.column, range(group.num_columns))
+            if chunk.path_in_schema == column
+        )
+        rows.append(group.num_rows)
+        sizes.append(size)
+    return rows, sizes
 
 
 def _json_lines(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
@@ -114,7 +135,9 @@ def _json_lines(path: Path, key: str, text_column: str) -> tuple[Shard, list[str
             f"data.text_column: {text_column!r} in {path} is not text in the first line",
             f"Name a column of text; it has {_list(list(first))}",
         )
-    return Shard(name=str(path)), list(first)
+    # A JSON string is never shorter than its text.
+    bound = None if path.suffix == ".gz" else path.stat().st_size
+    return Shard(name=str(path), text_bytes_at_most=bound), list(first)
 
 
 def _text(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
@@ -148,7 +171,7 @@ def _open(path: Path) -> Any:
     return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
 
 
-def _check_column(path: Path, wanted: str, columns: list[str]) -> None:
+def _check_column(path: Path | str, wanted: str, columns: list[str]) -> None:
     if wanted not in columns:
         raise SourceError(
             f"data.text_column: {path} has no column {wanted!r}",

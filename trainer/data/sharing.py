@@ -6,8 +6,12 @@ Everything that depends on how Hugging Face datasets is organised inside is in t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import datasets
 from datasets.distributed import split_dataset_by_node
+from datasets.packaged_modules.parquet.parquet import Parquet
 
 from trainer.data import source
 from trainer.failures import Failed, sentence
@@ -15,6 +19,8 @@ from trainer.failures import Failed, sentence
 # Here as well, for a worker under spawn: it unpickles a stream that it never opened. A pass
 # over shuffled parquet would sleep 5 s at its end (datasets 5.2).
 datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0
+
+NOTED_ROWS = 1000  # between two places from which a broken stream can go on
 
 
 def open_rows(text: source.Source, column: str) -> datasets.IterableDataset:
@@ -33,9 +39,56 @@ def open_rows(text: source.Source, column: str) -> datasets.IterableDataset:
     return rows
 
 
+class Streamed:
+    """A rank's share of rows as `datasets` streams them: as-is."""
+
+    def __init__(self, rows: datasets.IterableDataset, *, buffered: bool) -> None:
+        self._rows = rows
+        self._buffered = buffered
+        self._noted: tuple[int, dict[str, Any] | None] = (0, None)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._rows.set_epoch(epoch)
+
+    def shards(self, worker: int, workers: int) -> list[int | str]:
+        """Which shards of the dataset a reader is given, as positions in its list of shards.
+
+        workers: of the rank's DataLoader; 0 when the rank itself reads. The answer is taken
+        from what `datasets` will iterate over, in the current epoch (a later one deals them
+        out anew), not from a rule: an idle reader is seen here even when no library warns.
+        """
+        part = self._rows._prepare_ex_iterable_for_iteration()
+        if workers:
+            if not part.split_shard_indices_by_worker(workers, worker, contiguous=False):
+                return []
+            part = part.shard_data_sources(num_shards=workers, index=worker, contiguous=False)
+        everything = _shards(self._rows._ex_iterable)
+        return [*sorted(everything.index(shard) for shard in _shards(part))]
+
+    def read(self, worker: int, workers: int, given: int) -> Iterator[dict[str, Any]]:
+        """A reader's rows behind the first `given`; in a DataLoader's worker `datasets` finds
+        out by itself which reader this is.
+
+        It goes on from the newest place that was noted in an earlier call for the same rows,
+        and passes over the rest. What a shuffle buffer holds is in no place that could be
+        noted: the rows of a buffer are read again from the first.
+        """
+        if not given:
+            self._noted = (0, None)
+        at, place = self._noted
+        self._rows.load_state_dict(place)
+        _one_try_each()
+        for row in self._rows:
+            at += 1
+            if not self._buffered and at % NOTED_ROWS == 0:
+                self._noted = (at, self._rows.state_dict())
+            if at > given:
+                yield row
+
+
 def share(
     rows: datasets.IterableDataset, rank: int, ranks: int, shuffle: int, seed: int
-) -> datasets.IterableDataset:
+) -> Streamed:
     """This rank's part. With shards that do not divide by the ranks, every rank reads
     everything and keeps every ranks-th row: what `datasets` does, and as-is means.
 
@@ -44,29 +97,35 @@ def share(
     """
     if shuffle:
         rows = rows.shuffle(seed=seed, buffer_size=shuffle)
-    return split_dataset_by_node(rows, rank=rank, world_size=ranks)
+    return Streamed(split_dataset_by_node(rows, rank=rank, world_size=ranks), buffered=shuffle > 0)
 
 
-def shards_of_reader(rows: datasets.IterableDataset, worker: int, workers: int) -> list[int | str]:
-    """Which shards of the dataset a reader is given, as positions in its list of shards.
+def parquet_files(rows: datasets.IterableDataset) -> list[str] | None:
+    """The files behind a stream, in the order of its shards; None when they are not parquet."""
+    iterable = _innermost(rows._ex_iterable)
+    builder = getattr(getattr(iterable, "generate_tables_fn", None), "__self__", None)
+    names = getattr(iterable, "kwargs", {}).get("files")
+    return list(names) if isinstance(builder, Parquet) and names else None
 
-    rows: a rank's share, in its current epoch (a later epoch deals them out anew).
-    workers: of the rank's DataLoader; 0 when the rank itself reads. The answer is taken from
-    what `datasets` will iterate over, not from a rule: an idle reader is seen here even when
-    no library warns.
-    """
-    part = rows._prepare_ex_iterable_for_iteration()
-    if workers:
-        if not part.split_shard_indices_by_worker(workers, worker, contiguous=False):
-            return []
-        part = part.shard_data_sources(num_shards=workers, index=worker, contiguous=False)
-    everything = _shards(rows._ex_iterable)
-    return sorted(everything.index(shard) for shard in _shards(part))
+
+def _one_try_each() -> None:
+    """Of its own, `datasets` tries to reach a hub 20 times, for minutes and untold: here whoever
+    reads tries again (`retry`), and says so."""
+    for name in ("STREAMING_READ", "STREAMING_OPEN"):
+        setattr(datasets.config, f"{name}_MAX_RETRIES", 1)
+        setattr(datasets.config, f"{name}_RETRY_INTERVAL", 0)
+    datasets.config.STREAMING_READ_SERVER_UNAVAILABLE_RETRY_INTERVAL = 0
+    datasets.config.STREAMING_READ_RATE_LIMIT_RETRY_INTERVAL = 0
 
 
 def _shards(iterable: object) -> list[tuple[object, ...]]:
     """What `datasets` counts as shards, below an iterable of examples: (file, ...) of each."""
+    kwargs = getattr(_innermost(iterable), "kwargs", {})
+    lists = [value for value in kwargs.values() if isinstance(value, list)]
+    return list(zip(*lists, strict=True)) if lists else [()]
+
+
+def _innermost(iterable: object) -> object:
     while hasattr(iterable, "ex_iterable"):
         iterable = iterable.ex_iterable
-    lists = [value for value in getattr(iterable, "kwargs", {}).values() if isinstance(value, list)]
-    return list(zip(*lists, strict=True)) if lists else [()]
+    return iterable

@@ -10,16 +10,30 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from typing import Any, Protocol
 
-import datasets
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
-from trainer.data import sharing
+from trainer.data import retry
 from trainer.data.account import Account, Desk
 from trainer.failures import sentence
+
+
+class Rows(Protocol):
+    """A rank's share of the rows, in one of the ways of dealing them out. `workers` of the
+    rank's DataLoader read; with 0 the rank itself does, as worker 0."""
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+    def shards(self, worker: int, workers: int) -> list[int | str]:
+        """What this reader is given, as its account calls it; empty for nothing."""
+
+    def read(self, worker: int, workers: int, given: int) -> Iterator[dict[str, Any]]:
+        """This reader's rows behind the first `given`, each time the same ones. More than 0
+        are given when a pass before broke off there."""
 
 
 class PackedRows(IterableDataset[Tensor | str]):
@@ -32,7 +46,7 @@ class PackedRows(IterableDataset[Tensor | str]):
 
     def __init__(
         self,
-        rows: datasets.IterableDataset,
+        rows: Rows,
         column: str,
         sequence_bytes: int,
         block: int,
@@ -52,12 +66,12 @@ class PackedRows(IterableDataset[Tensor | str]):
     def __iter__(self) -> Iterator[Tensor | str]:
         here = get_worker_info()
         worker, workers = (here.id, here.num_workers) if here is not None else (0, 0)
-        shards = sharing.shards_of_reader(self.rows, worker, workers)
+        shards = self.rows.shards(worker, workers)
         account = self.desk.open(worker, workers, self.epoch, shards)
         try:
             if shards:
                 account.say("reading")
-                yield from self._blocks(account)
+                yield from self._blocks(worker, workers, account)
                 account.say("done")
             else:
                 account.say("idle")
@@ -71,10 +85,14 @@ class PackedRows(IterableDataset[Tensor | str]):
         finally:
             account.close()
 
-    def _blocks(self, account: Account) -> Iterator[Tensor]:
+    def _blocks(self, worker: int, workers: int, account: Account) -> Iterator[Tensor]:
         carry = bytearray()
         wanted = self.block * self.sequence_bytes
-        for row in self.rows:
+
+        def behind(given: int) -> Iterator[dict[str, Any]]:
+            return self.rows.read(worker, workers, given)
+
+        for row in retry.exactly_once(behind, account.say_again):
             text = text_bytes(row, self.column)
             carry += text
             account.record.rows += 1

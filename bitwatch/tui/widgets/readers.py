@@ -16,6 +16,7 @@ from bitwatch.tui.widgets.panel import Panel
 
 SHAPES = {
     "reading": ("●", "fine"),
+    "retrying": ("↻", "warning"),
     "idle": ("○", "warning"),
     "starting": ("◌", "accent"),
     "done": ("✓", "quiet"),
@@ -24,7 +25,8 @@ SHAPES = {
     "stopped": ("■", "quiet"),
     NEVER: ("·", "quiet"),
 }
-IMPORTANCE = {"failed": 9, "dead": 9, "idle": 8, "reading": 7}  # of their counts
+IMPORTANCE = {"failed": 9, "dead": 9, "retrying": 9, "idle": 8, "reading": 7}  # of their counts
+ORDER = ("failed", "dead", "retrying", "idle", "starting", "stopped", "done", NEVER)
 LABEL_MIN, LABEL_MAX = 4, 14  # cells of the word beside a mark
 RATE_WIDTH, WAIT_WIDTH = 9, 6
 SLOW_SHARE = 0.1  # of a step spent waiting for data: worth a colour
@@ -68,7 +70,7 @@ class ReaderPanel(Panel):
         size = f"{view.ranks}×{max(view.workers, 1)}"
         parts.append(Part(3, Line("readers ", "quiet").add(size)))
         words = {"reading": "busy", NEVER: "not started"}
-        for state in ("reading", "failed", "dead", "idle", "starting", "stopped", "done", NEVER):
+        for state in ("reading", *ORDER):
             number = states.count(state)
             if number or (state == "reading" and view.state not in END_STATES):
                 role = (
@@ -226,14 +228,20 @@ def _words(state: str, reader: Reader | None) -> tuple[str, str]:
 
 
 def _shards(shards: list[Any]) -> str:
-    """s0 · s0-s3 · s0 +2"""
-    names = [f"s{shard}" if isinstance(shard, int) else plain(str(shard)) for shard in shards]
+    """s0 · s0-s3 · s0 +2 · [0:12], of the row groups of a file"""
+    names = [f"s{shard}" if isinstance(shard, int) else _run(str(shard)) for shard in shards]
     if len(names) == 1:
         return names[0]
     numbers = [shard for shard in shards if isinstance(shard, int)]
     if len(numbers) == len(shards) and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"s{numbers[0]}-{numbers[-1]}"
     return f"{names[0]} +{len(names) - 1}"
+
+
+def _run(name: str) -> str:
+    """The end of train-0.parquet[0:12]: the names of files begin alike."""
+    at = name.rfind("[")
+    return plain(name[at:] if at > 0 and name.endswith("]") else name)
 
 
 def _longest(rows: Grid) -> int:
