@@ -49,7 +49,6 @@ def test_the_incidents_numbers_are_in_1b21() -> None:
         ("data.start_method=forkserver", "parent-death signal cannot see through it"),
         ("data.sharding=indexed", "is not built yet"),
         ("model.parity=true", "model.parity: true is not built yet; use false"),
-        ("checkpoint.async=true", "checkpoint.async: true is not built yet; use false"),
         ("data.cache=/tmp/x", "data.cache: \"/tmp/x\" is not built yet; remove the key"),
         ("run.name=\"a/b\"", "run.name: 'a/b' becomes a folder name"),
         ("steps=3", "steps: unknown key; did you mean train.steps?"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 from bitwatch import config as configuration
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import read_all
+from trainer import parallel
 
 TRAINER = Path(__file__).resolve().parents[2] / "trainer" / "train.py"
 PATIENCE_S = 120.0  # only a hang takes longer, on the slowest machine
@@ -96,6 +98,30 @@ class Launched:
 @pytest.fixture(scope="session")
 def small() -> Callable[..., configuration.Config]:
     return make_small
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[parallel.Place]:
+    """A group of one rank, in this process."""
+    variables = {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield parallel.start(configuration.Parallel(ranks=1, device="cpu"))
+    parallel.end()
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,11 @@ import torch
 from torch import Tensor
 
 from bitwatch import config as configuration
-from trainer import bits, checkpoint, evaluate, optim, parallel
+from trainer import bits, checkpoint, evaluate, optim, parallel, saving
 from trainer import model as modelling
 from trainer.failures import Failed
 from trainer.health import Health, NotFinite
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[parallel.Place]:
-    """A group of one rank."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    variables = {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        yield parallel.start(configuration.Parallel(ranks=1, device="cpu"))
-    parallel.end()
+from trainer.saving import Saver
 
 
 class Training:
@@ -148,7 +127,10 @@ def counters(step: int) -> checkpoint.Counters:
 
 
 def save(it: Training, place: parallel.Place, folder: Path, step: int) -> Any:
-    return checkpoint.save(folder, place, it.model, it.optimizer, counters(step), it.config)
+    saver = Saver(folder, place, it.config)
+    saver.begin(it.model, it.optimizer, counters(step))
+    saver.wait()
+    return saver.outcome()
 
 
 def test_a_checkpoint_brings_everything_back_bitwise(
@@ -210,7 +192,7 @@ def test_old_ones_go_only_when_the_new_one_is_whole(
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_whole", full)
+        patch.setattr(saving, "write_whole", full)
         with pytest.raises(Failed, match=r"step-10: rank 0: .*No space left on device.*MiB free"):
             save(it, place, tmp_path, 10)
     assert os.listdir(tmp_path) == ["step-8"]
