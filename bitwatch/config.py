@@ -104,11 +104,12 @@ class Train(Section):
 
 
 class Checkpoint(Section):
-    """`every` is in steps, 0 for only at the end and on stop. `keep` counts whole ones."""
+    """`every` is in steps, 0 for only at the end and on stop. `keep` counts whole ones.
+    `async` writes a copy in host memory beside the training; false lets the training wait."""
 
     every: int = 0
     keep: int = 2
-    asynchronous: bool = msgspec.field(name="async", default=False)
+    asynchronous: bool = msgspec.field(name="async", default=True)
     folder: str | None = None
 
 
@@ -317,7 +318,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
         ("data.cache_limit_gib", c.data.cache_limit_gib, None),
         ("parallel.shard", c.parallel.shard, "full"),
         ("parallel.activation_checkpointing", c.parallel.activation_checkpointing, "none"),
-        ("checkpoint.async", c.checkpoint.asynchronous, False),
         ("watch.max_processes", c.watch.max_processes, None),
     )
     for key, value, built in wishes:

@@ -226,7 +226,8 @@ def evaluation_line(record: events.Evaluation) -> str:
 def checkpoint_line(record: events.Checkpoint) -> str:
     return (
         f"   checkpoint  step {record.step:,}, {size(record.bytes)}"
-        f" in {duration(record.seconds)}: {literal(record.path)}"
+        f" in {duration(record.seconds)} (training paused {duration(record.paused_s)}):"
+        f" {literal(record.path)}"
     )
 
 

@@ -12,7 +12,7 @@ from bitwatch.record import rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, View, view
-from bitwatch.supervise import begin, control, launch, stopping
+from bitwatch.supervise import begin, control, grace, stopping
 
 PATIENCE_S = 60.0  # beyond the grace, for TERM, KILL and closing the record
 
@@ -49,9 +49,10 @@ def stop_run(run: RunDir, now: bool) -> int:
 def _wait(run: RunDir, follower: Follower, seen: View) -> View:
     """Until the attempt has ended and its record is closed."""
     attempt = seen.attempt
-    grace_s = launch.GRACE_S
+    wanted_s = None
     with contextlib.suppress(configuration.ConfigError):  # deleted, say: the stop was asked
-        grace_s = launch.grace_s(configuration.load(run.config(attempt), lenient=True))
+        wanted_s = configuration.load(run.config(attempt), lenient=True).watch.grace_s
+    grace_s = grace.grace_s(wanted_s, seen.plan, follower.state)
     deadline = time.monotonic() + grace_s + PATIENCE_S
     while time.monotonic() < deadline:
         seen = _look(follower)

@@ -23,6 +23,7 @@ class Word(NamedTuple):
     stop: bool = False
     evaluate: bool = False
     data_error: bool = False
+    save_failed: bool = False
 
 
 class Pending:

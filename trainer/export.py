@@ -41,7 +41,7 @@ def export(weights: Weights, folder: Path) -> int:
     try:
         made.mkdir(parents=True)
         save_file(weights.model.state_dict(), made / TENSORS)
-        tensors = checkpoint.hash_file(made / TENSORS)
+        tensors = checkpoint.hash_of(made / TENSORS)
         shape = weights.model.shape
         about = Exported(
             architecture=ARCHITECTURE,

@@ -5,15 +5,17 @@ The same FSDP2 code runs on NCCL and on gloo; a device's name is asked for nowhe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -191,3 +193,53 @@ def read_later(tensor: Tensor) -> Callable[[], list[float]]:
         return host.tolist()
 
     return read
+
+
+def stager(device: torch.device) -> DefaultStager:
+    """Copies states to buffers in host memory that it keeps: the next copy goes into the
+    same. From a GPU they are pinned. A copy is whole when `stage` returns."""
+    cuda = device.type == "cuda"
+    return DefaultStager(
+        StagingOptions(
+            use_pinned_memory=cuda,
+            use_shared_memory=False,
+            use_async_staging=False,
+            use_non_blocking_copy=cuda,
+        )
+    )
+
+
+@contextlib.contextmanager
+def beside(device: torch.device) -> Iterator[None]:
+    """For a thread that works beside the training: on this rank's GPU, which a new thread is
+    not, and never waiting for what the training has queued there."""
+    if device.type == "cuda":
+        with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)):
+            yield
+    else:
+        yield
+
+
+# ---------------------------------------------------------------------------------------
+# Chance
+
+
+def seed_rank(seed: int, place: Place) -> None:
+    """Gives torch's generators on this rank a beginning that no other rank has."""
+    torch.manual_seed(zlib.crc32(f"{seed} rank {place.rank}".encode()))
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """Of torch's generators: uint8 each, "cpu" and, where the rank has a GPU, "cuda"."""
+    state = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def set_random_state(device: torch.device, state: dict[str, Tensor]) -> None:
+    """Those that are in `state`; the others go on as they are."""
+    if "cpu" in state:
+        torch.set_rng_state(state["cpu"])
+    if "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

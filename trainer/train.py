@@ -31,12 +31,15 @@ from trainer.failures import Failed, sentence
 
 if TYPE_CHECKING:
     from trainer.parallel import Place
+    from trainer.saving import Saver
 
 
 LAST_WORDS_S = 10.0  # that a failing rank waits for the others to write theirs
 
 
-def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) -> events.EndState:
+def train(
+    config: configuration.Config, log: telemetry.Telemetry, place: Place, saver: Saver
+) -> events.EndState:
     """Trains to the last step ("done"), or to where everyone agreed to stop ("stopped").
 
     Raises Failed when all ranks end for the same cause, any other exception when this one
@@ -66,6 +69,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     if config.parallel.compile:
         parallel.compile_blocks(model)
     parallel.shard(model, place, config.parallel.precision, config.run.seed)
+    parallel.seed_rank(config.run.seed, place)
     held = parallel.held_parameters(model, place)
     if first:
         log.write(
@@ -142,6 +146,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             stop=first and os.path.exists(stop_file),
             evaluate=first and (due(step, config.train.eval_every) or step == config.train.steps),
             data_error=bool(data.trouble),
+            save_failed=bool(saver.trouble),
         )
         return sequences, agreement.say(word, place.control)
 
@@ -189,13 +194,11 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         log.phase("train")
 
     def save() -> None:
+        """Begins to; training stands still only while this moment of it is copied."""
         log.phase("checkpoint", f"step {at.step}")
         at.skipped = health.skipped
         at.outliers = health.outliers.kept() if health.outliers else []
-        saved = checkpoint.save(checkpoints, place, model, optimizer, at, config)
-        window.paused_s += saved.seconds
-        if first:
-            log.write(saved)
+        window.paused_s += saver.begin(model, optimizer, at)
 
     # -- The loop --------------------------------------------------------------------------
     end: events.EndState = "done"
@@ -214,6 +217,8 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         if word.data_error:
             said = agreement.gather(data.trouble, place.control)
             raise Failed(agreement.by_rank("data", said))
+        if word.save_failed:
+            saver.fail()
         if word.stop:
             end = "stopped"
             break
@@ -227,6 +232,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
             told = f"epoch {at.text.epoch} ended at step {at.step} on all ranks: {text.why_it_ends}"
             log.write(events.Epoch(rank=rank, epoch=at.text.epoch, step=at.step, text=told))
             data.close()
+            saver.wait()  # its thread may hold locks that a worker, forked now, would inherit
             at.text = LoaderState(epoch=at.text.epoch + 1, order=text.order)
             data = text.feed(at.text.epoch)
             sequences, pending = look_ahead(step)
@@ -279,6 +285,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         if keep and not last:
             save()
             log.phase("train")
+        tell_saved(saver, log)
         collector.collect(step, pausing=evaluate_now or keep)
 
     # -- The end: everything that was learned is on the disk before anyone leaves ------------
@@ -289,25 +296,38 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         log.phase("stop", f"asked to stop after step {at.step}")
     data.close()
     save()
+    saver.wait()
+    tell_saved(saver, log)
     parallel.meet(place, config.parallel.start_timeout_s)
     parallel.end()
     return end
 
 
+def tell_saved(saver: Saver, log: telemetry.Telemetry) -> None:
+    while saved := saver.outcome():
+        log.write(saved)
+
+
 def main() -> int:
     log = telemetry.begin()
-    place = None
+    place, saver = None, None
     try:
         config = configuration.load(log.run.config(log.attempt))
         # Seconds of imports, now that this rank has said that it exists.
-        from trainer import parallel
+        from trainer import parallel, saving
 
         place = parallel.start(config.parallel)
-        end = train(config, log, place)
+        saver = saving.Saver(log.run.checkpoints(config.checkpoint.folder), place, config)
+        end = train(config, log, place, saver)
     except BaseException as error:
         with contextlib.suppress(OSError):  # a full disk must not hide the cause
             traceback.print_exc()
         cause = str(error) if isinstance(error, configuration.ConfigError) else sentence(error)
+        if saver is not None and isinstance(error, Failed):
+            # All ranks are here, and the save under way is of a time when all was well.
+            with contextlib.suppress(Exception):  # its cause is told already, or is this one
+                saver.wait()
+            tell_saved(saver, log)
         log.ended("failed", cause)
         if place is not None and isinstance(error, Failed):
             # All ranks are here: the first to leave has the others ended, perhaps in mid-word.

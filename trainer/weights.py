@@ -139,7 +139,7 @@ def of_export(folder: Path, step: int | None = None) -> Weights:
         raise NotFound(f"{folder}: holds the model of step {about.step} only, not of {step}")
     path = folder / TENSORS
     try:
-        if checkpoint.hash_file(path) != about.files.get(TENSORS):
+        if checkpoint.hash_of(path) != about.files.get(TENSORS):
             raise Failed(f"{path}: is damaged: it does not match its sha256 in {CONFIG}")
         with safe_open(path, framework="pt") as file:
             names = file.keys()  # the file itself is no mapping

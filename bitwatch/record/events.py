@@ -61,6 +61,7 @@ class AttemptStarted(Record):
     stall_s: float = 30.0
     start_timeout_s: float = 600.0
     checkpoints: str = ""
+    grace_s: float | None = None  # that torchrun was given for a stop
 
 
 class DataPlanned(Record):
@@ -258,7 +259,8 @@ class Evaluation(Record):
 class Checkpoint(Record):
     step: int = 0
     path: str = ""
-    seconds: float = 0.0
+    seconds: float = 0.0  # from its begin to its manifest
+    paused_s: float = 0.0  # of these: that training stood still for it
     bytes: int = 0
 
 

@@ -81,6 +81,7 @@ class View(msgspec.Struct, kw_only=True):
     evaluations: list[events.Evaluation] = []
     checkpoints: list[events.Checkpoint] = []
     loss: list[tuple[int, Series]] = []
+    grace_s: float | None = None
     plan: dict[str, Any] = {}
     readers: list[events.Reader] = []
     rank_steps: dict[int, events.Step] = {}
@@ -135,6 +136,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         evaluations=_all(state, "evaluations"),
         checkpoints=_all(state, "checkpoints"),
         loss=[(n, rank.loss) for (n, r), rank in sorted(state.ranks.items()) if r == 0],
+        grace_s=started.grace_s,
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
         rank_steps={n: rank.step for n, rank in ranks.items() if rank.step},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
@@ -19,9 +20,12 @@ TERM_S = 5.0  # between TERM to the agent, which ends its ranks, and KILL to wha
 
 
 class Escalation:
-    """`forced` says, once signals were used, who ended the attempt and why so."""
+    """`forced` says, once signals were used, who ended the attempt and why so. `grace_s` is
+    asked when a request is taken up: by then checkpoints may have been measured."""
 
-    def __init__(self, run: RunDir, attempt: int, grace_s: float, journal: JournalWriter) -> None:
+    def __init__(
+        self, run: RunDir, attempt: int, grace_s: Callable[[], float], journal: JournalWriter
+    ) -> None:
         self._run = run
         self._attempt = attempt
         self._grace_s = grace_s
@@ -55,7 +59,7 @@ class Escalation:
     def take(self, asked: stopping.Stop) -> None:
         """Takes up a request."""
         self._stop = asked
-        self._due = time.monotonic() + (0.0 if asked.now else self._grace_s)
+        self._due = time.monotonic() + (0.0 if asked.now else self._grace_s())
         how = "at once, without a checkpoint" if asked.now else "with a checkpoint"
         self._say("stop", asked.by, how)
 

@@ -21,7 +21,6 @@ from bitwatch.config import Config
 from bitwatch.record.rundir import RunDir
 
 TAGS = ("BITWATCH_RUN", "BITWATCH_ATTEMPT", "BITWATCH_DIR", "BITWATCH_AGENT")
-GRACE_S = 40.0  # least time for a checkpoint; torchrun's own default is 30
 
 
 def trainer_script(program: str = "train.py") -> Path:
@@ -48,7 +47,9 @@ def clean_environment(environment: dict[str, str]) -> dict[str, str]:
     return kept
 
 
-def agent_environment(run: RunDir, attempt: int, config: Config, on_cpu: bool) -> dict[str, str]:
+def agent_environment(
+    run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s: float
+) -> dict[str, str]:
     environment = clean_environment(dict(os.environ))
     environment |= {
         "BITWATCH_RUN": run.id,
@@ -56,7 +57,7 @@ def agent_environment(run: RunDir, attempt: int, config: Config, on_cpu: bool) -
         "BITWATCH_DIR": str(run.path),
         "SPT_NOENV": "1",  # setproctitle would overwrite the tags otherwise
         "PYTHONUNBUFFERED": "1",
-        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(int(grace_s(config))),
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(int(grace_s)),
     }
     if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & environment.keys():
         # Segments that grow instead of many of fixed sizes: less is lost between them.
@@ -84,8 +85,9 @@ def agent_command(config: Config) -> list[str]:
     ]
 
 
-def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool) -> int:
+def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s: float) -> int:
     """Starts the agent in a session of its own, its output in agent.log, and returns its pid.
+    `grace_s` is what it leaves its ranks between TERM and KILL.
 
     posix_spawn, not Popen: the supervisor has one reaper, and Popen would be a second.
     """
@@ -95,7 +97,7 @@ def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool) -> int:
     return os.posix_spawn(
         command[0],
         command,
-        agent_environment(run, attempt, config, on_cpu),
+        agent_environment(run, attempt, config, on_cpu, grace_s),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
@@ -105,11 +107,6 @@ def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool) -> int:
         setsigmask=[],
         setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
     )
-
-
-def grace_s(config: Config) -> float:
-    """Seconds a live attempt gets between a stop and its escalation."""
-    return config.watch.grace_s if config.watch.grace_s is not None else GRACE_S
 
 
 def main() -> None:

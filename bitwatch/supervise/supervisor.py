@@ -29,7 +29,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
-from bitwatch.supervise import cleanup, control, ending, launch, leftovers, reaper, stopping
+from bitwatch.supervise import cleanup, control, ending, grace, launch, leftovers, reaper, stopping
 from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
@@ -59,14 +59,15 @@ class Supervisor:
         self.agent: tuple[int, int] | None = None
         self.agent_exit: reaper.Exit | None = None
         self.server: socket.socket | None = None
-        grace_s = launch.grace_s(self.config)
-        self.escalation = Escalation(run, attempt, grace_s, self.journal)
+        self.escalation = Escalation(run, attempt, self._grace_s, self.journal)
         self.identified = False
 
     # -- beginning ----------------------------------------------------------------------
 
     def launch(self, by: str, cause: str) -> None:
         on_cpu = self.plan.get("device") != "cuda"
+        self.follower.poll()  # earlier attempts have measured their checkpoints
+        grace_s = self._grace_s()
         if self.attempt == 1:
             self.journal.write(events.RunStarted(run=self.run.id, name=self.config.run.name))
         c = self.config
@@ -83,10 +84,11 @@ class Supervisor:
                 stall_s=c.watch.stall_s,
                 start_timeout_s=c.parallel.start_timeout_s,
                 checkpoints=str(self.run.checkpoints(c.checkpoint.folder)),
+                grace_s=grace_s,
             )
         )
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
-        pid = launch.start_agent(self.run, self.attempt, c, on_cpu)
+        pid = launch.start_agent(self.run, self.attempt, c, on_cpu, grace_s)
         self.agent = (pid, rundir.starttime(pid) or 0)
         self._look()  # recorded at once: should we die now, it can still be found
 
@@ -172,6 +174,9 @@ class Supervisor:
             rundir.write_identity(self.run, identity)
 
     # -- stopping -----------------------------------------------------------------------
+
+    def _grace_s(self) -> float:
+        return grace.grace_s(self.config.watch.grace_s, self.plan, self.follower.state)
 
     def _ask_to_stop(self, by: str, *, now: bool = False) -> None:
         """As anybody does, by the file; what cannot be written is done at once, by signals."""

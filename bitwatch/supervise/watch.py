@@ -6,22 +6,19 @@ that with what was raised before and writes what has begun and what has cleared.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.view import View
+from bitwatch.supervise import grace
 
 
 def alerts(view: View) -> list[events.Alert]:
     """Everything that is wrong at this moment."""
-    return [
-        *planned(view),
-        *idle_readers(view),
-        *broken_off(view),
-        *stalled(view),
-        *sensor(view),
-    ]
+    rules = (planned, idle_readers, broken_off, stalled, sensor, short_grace)
+    return [alert for rule in rules for alert in rule(view)]
 
 
 def planned(view: View) -> Iterator[events.Alert]:
@@ -99,6 +96,22 @@ def sensor(view: View) -> Iterator[events.Alert]:
                     text=f"GPU {gpu.index} does not answer: {gpu.error}",
                     next="look at the kernel log for Xid lines",
                 )
+
+
+def short_grace(view: View) -> Iterator[events.Alert]:
+    """A checkpoint that takes longer than a stop waits for it is lost when it matters most."""
+    written = [saved for saved in view.checkpoints if saved.t >= (view.attempt_started or 0.0)]
+    if view.grace_s is None or not written or written[-1].seconds <= view.grace_s:
+        return
+    last, needed_s = written[-1], math.ceil(grace.needed_s(written[-1].seconds))
+    yield events.Alert(
+        id="grace-too-short",
+        severity="warning",
+        text=f"a checkpoint took {last.seconds:.0f} s, longer than the {view.grace_s:.0f} s that "
+        "the launch allowed for a stop",
+        evidence=[f"step {last.step}: {last.bytes >> 20} MiB in {last.seconds:.1f} s: {last.path}"],
+        next=f"stop it now, while nothing presses, and resume it with --set watch.grace_s={needed_s}",
+    )
 
 
 class Watch:

@@ -47,7 +47,6 @@ def test_the_incidents_numbers_are_in_1b21() -> None:
         ("train.batch=7", "train.batch: 7 is not a multiple of ranks x micro_batch = 2 x 4; use 8"),
         ("model.context=7", "model.context: 7 bits hold no whole byte; use at least 8"),
         ("data.start_method=forkserver", "parent-death signal cannot see through it"),
-        ("checkpoint.async=true", "checkpoint.async: true is not built yet; use false"),
         ("data.cache=/tmp/x", "data.cache: \"/tmp/x\" is not built yet; remove the key"),
         ("run.name=\"a/b\"", "run.name: 'a/b' becomes a folder name"),
         ("steps=3", "steps: unknown key; did you mean train.steps?"),

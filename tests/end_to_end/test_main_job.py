@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bitwatch.record import events
-from bitwatch.record.journal import read_all
+from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import Lock, RunDir
 from tests.conftest import PATIENCE_S, Shell, alive
 
@@ -37,6 +37,12 @@ def run(shell: Shell, first: tuple[str, str, dict[str, Any]]) -> RunDir:
 
 @pytest.fixture(scope="module")
 def resumed(shell: Shell, run: RunDir) -> tuple[str, dict[str, Any]]:
+    """After a first attempt whose last checkpoint took 100 s, as on a slow disk."""
+    (saved,) = [r for r in read_all(run.rank(1, 0))[0] if isinstance(r, events.Checkpoint)]
+    saved.seconds = 100.0
+    journal = JournalWriter(run.rank(1, 0))
+    journal.write(saved)
+    journal.close()
     out, _ = shell.run("run", "--resume", run.id, "--set", "train.steps=90")
     return out, shell.one()
 
@@ -229,6 +235,8 @@ def test_resume_goes_on_from_the_checkpoint(
     assert after[70] == pytest.approx(before[60], rel=0.05)
     assert "resumed after step 60, at the same place of the text" in out
     assert "step 60" not in next(line for line in out.splitlines() if "checkpoint" in line)
+    started = [r for r in read_all(run.journal)[0] if isinstance(r, events.AttemptStarted)]
+    assert [attempt.grace_s for attempt in started] == [40.0, 210.0]
 
 
 def test_stopping_what_has_ended_says_so(shell: Shell, run: RunDir, resumed: object) -> None:

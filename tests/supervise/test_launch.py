@@ -32,15 +32,16 @@ def test_an_empty_entry_would_mean_the_current_directory(given: str, kept: str |
 def test_the_agent_is_tagged_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     run = rundir.create(tmp_path, "demo")
-    environment = launch.agent_environment(run, 3, DEMO, on_cpu=True)
+    environment = launch.agent_environment(run, 3, DEMO, on_cpu=True, grace_s=155.5)
     assert environment["BITWATCH_RUN"] == run.id
     assert environment["BITWATCH_ATTEMPT"] == "3"
     assert environment["BITWATCH_DIR"] == str(run.path)
     assert environment["SPT_NOENV"] == "1"
     assert environment["GLOO_SOCKET_IFNAME"] == "lo"
     assert int(environment["OMP_NUM_THREADS"]) >= 1
-    assert int(environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"]) >= 40
-    assert "GLOO_SOCKET_IFNAME" not in launch.agent_environment(run, 3, DEMO, on_cpu=False)
+    assert environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "155"
+    on_gpus = launch.agent_environment(run, 3, DEMO, on_cpu=False, grace_s=40.0)
+    assert "GLOO_SOCKET_IFNAME" not in on_gpus
 
 
 def test_the_trainer_is_the_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

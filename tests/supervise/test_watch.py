@@ -77,6 +77,26 @@ def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> 
     assert all(record.attempt == 1 for record in records)
 
 
+def test_a_checkpoint_that_outlasts_the_grace_is_said_until_one_does_not() -> None:
+    def saved(step: int, seconds: float, t: float) -> events.Checkpoint:
+        return events.Checkpoint(step=step, seconds=seconds, bytes=3 << 20, path="/x", t=t)
+
+    view = View(attempt=2, attempt_started=100.0, grace_s=40.0)
+    view.checkpoints = [saved(10, 500.0, t=50.0)]  # of an earlier attempt
+    assert alerts(view) == []
+    view.checkpoints.append(saved(20, 75.2, t=150.0))
+    (alert,) = alerts(view)
+    assert alert.id == "grace-too-short"
+    assert "75 s" in alert.text and "40 s" in alert.text
+    assert "step 20: 3 MiB in 75.2 s: /x" in alert.evidence
+    assert "--set watch.grace_s=161" in alert.next
+    view.checkpoints.append(saved(30, 12.0, t=160.0))
+    assert alerts(view) == []
+    view.checkpoints[-1] = saved(30, 75.2, t=160.0)
+    view.grace_s = None  # recorded by an older version: nobody knows
+    assert alerts(view) == []
+
+
 def test_a_lost_gpu_and_a_stall_are_said() -> None:
     gpus = events.Gpus(gpus=[events.Gpu(index=0), events.Gpu(index=3, error="GPU is lost")])
     view = View(state="stalled", step=7, phase="train", gpus=gpus)

@@ -18,6 +18,7 @@ import pytest
 from bitwatch import config as configuration
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import read_all
+from trainer import parallel
 
 TRAINER = Path(__file__).resolve().parents[2] / "trainer" / "train.py"
 PATIENCE_S = 120.0  # only a hang takes longer, on the slowest machine
@@ -95,20 +96,26 @@ class Launched:
             time.sleep(0.02)
 
 
-@pytest.fixture(scope="module")
-def place() -> Iterator[Any]:
-    """A group of one rank, in this process: a `parallel.Place`."""
-    from trainer import parallel  # torch: not every test here needs it
+@pytest.fixture(scope="session")
+def small() -> Callable[..., configuration.Config]:
+    return make_small
 
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[parallel.Place]:
+    """A group of one rank, in this process."""
     variables = {
         "RANK": "0",
         "LOCAL_RANK": "0",
         "WORLD_SIZE": "1",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(free_port()),
         "GLOO_SOCKET_IFNAME": "lo",
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -116,11 +123,6 @@ def place() -> Iterator[Any]:
             patch.setenv(name, value)
         yield parallel.start(configuration.Parallel(ranks=1, device="cpu"))
     parallel.end()
-
-
-@pytest.fixture(scope="session")
-def small() -> Callable[..., configuration.Config]:
-    return make_small
 
 
 @pytest.fixture(scope="session")

@@ -155,7 +155,11 @@ def test_a_data_error_on_one_rank_ends_all_with_its_cause(
 @pytest.fixture
 def poison(small: Callable[..., Any], launch: Callable[..., Any]) -> Callable[[str], Any]:
     def start(on_not_finite: str) -> Any:
-        config = small(parallel={"ranks": 2}, train={"steps": 6, "on_not_finite": on_not_finite})
+        config = small(
+            parallel={"ranks": 2},
+            train={"steps": 6, "on_not_finite": on_not_finite},
+            checkpoint={"every": 2},
+        )
         return launch(config, script=POISONED, POISON_RANK="1", POISON_STEP="3")
 
     return start
@@ -170,6 +174,10 @@ def test_a_loss_that_is_not_finite_stops_all_ranks(poison: Callable[[str], Any])
         assert last.step == 2
         assert [step.step for step in launched.of(events.Step, rank)] == [1, 2, 3]
         assert launched.of(events.Step, rank)[-1].loss != launched.of(events.Step, rank)[-1].loss
+    # A save that was under way is of a time when all was well: it was brought to its end.
+    (saved,) = launched.of(events.Checkpoint)
+    assert saved.step == 2
+    assert [path.name for path in checkpoint.whole(launched.run.checkpoints())] == ["step-2"]
 
 
 def test_a_step_that_is_not_finite_is_skipped_when_asked(poison: Callable[[str], Any]) -> None:
@@ -183,12 +191,23 @@ def test_a_step_that_is_not_finite_is_skipped_when_asked(poison: Callable[[str],
 def test_a_checkpoint_that_cannot_be_written_fails_the_run(
     small: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
 ) -> None:
+    """In the midst of it, for all ranks at one step: nobody learns it from a collective."""
     (tmp_path / "file").write_text("in the way")
-    launched = launch(small(checkpoint={"folder": str(tmp_path / "file")}))
+    launched = launch(
+        small(
+            parallel={"ranks": 2},
+            train={"steps": 100_000},
+            checkpoint={"folder": str(tmp_path / "file"), "every": 2},
+        )
+    )
     assert launched.wait() == 1
-    assert launched.last().state == "failed"
-    assert launched.last().cause.startswith(f"checkpoint: {tmp_path}/file")
-    assert launched.last().step == 4
+    first, other = launched.last(0), launched.last(1)
+    assert (first.state, other.state) == ("failed", "failed")
+    assert first.cause.startswith(f"checkpoint: {tmp_path}/file")
+    assert "rank 0: NotADirectoryError" in first.cause
+    assert (first.cause, first.step) == (other.cause, other.step)
+    assert 2 <= first.step < 100_000
+    assert not launched.of(events.Checkpoint)
 
 
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])

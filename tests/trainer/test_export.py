@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from trainer import checkpoint, optim, parallel, weights
+from trainer import checkpoint, optim, parallel, saving, weights
 from trainer import model as modelling
 from trainer.export import export
 from trainer.failures import Failed, NotFound
@@ -32,7 +32,9 @@ def save(place: parallel.Place, small: Callable[..., Any]) -> Callable[[Path, in
         for parameter in model.parameters():
             torch.nn.init.normal_(parallel.local_part(parameter.detach()))
         optimizer = optim.build(model, config.train)
-        checkpoint.save(folder, place, model, optimizer, checkpoint.Counters(step=step), config)
+        saver = saving.Saver(folder, place, config)
+        saver.begin(model, optimizer, checkpoint.Counters(step=step))
+        saver.wait()
         return {name: parallel.local_part(t) for name, t in model.state_dict().items()}
 
     return saved
@@ -103,7 +105,7 @@ def test_a_run_that_removes_what_is_read_is_looked_at_again(
     def while_the_run_goes_on(path: Path) -> Any:
         if path.name == "step-1":
             save(tmp_path, 2)
-            checkpoint.prune(tmp_path, 1)
+            saving.prune(tmp_path, 1)
         return verified(path)
 
     monkeypatch.setattr(checkpoint, "verified", while_the_run_goes_on)
@@ -163,7 +165,7 @@ def test_an_export_that_fails_leaves_nothing(
     found: weights.Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else fills the folder while the tensors are written."""
-    folder, hashed = tmp_path / "model", checkpoint.hash_file
+    folder, hashed = tmp_path / "model", checkpoint.hash_of
 
     def meanwhile(path: Path) -> Any:
         folder.mkdir()

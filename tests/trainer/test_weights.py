@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from bitwatch import config as configuration
-from trainer import bits, checkpoint, evaluate, optim, parallel
+from trainer import bits, checkpoint, evaluate, optim, parallel, saving
 from trainer import model as modelling
 from trainer.failures import Failed
 from trainer.health import Health, NotFinite, Outliers
+from trainer.saving import Saver
 
 
 class Training:
@@ -175,7 +176,10 @@ def counters(step: int) -> checkpoint.Counters:
 
 
 def save(it: Training, place: parallel.Place, folder: Path, step: int) -> Any:
-    return checkpoint.save(folder, place, it.model, it.optimizer, counters(step), it.config)
+    saver = Saver(folder, place, it.config)
+    saver.begin(it.model, it.optimizer, counters(step))
+    saver.wait()
+    return saver.outcome()
 
 
 def test_a_checkpoint_brings_everything_back_bitwise(
@@ -237,7 +241,7 @@ def test_old_ones_go_only_when_the_new_one_is_whole(
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_whole", full)
+        patch.setattr(saving, "write_whole", full)
         with pytest.raises(Failed, match=r"step-10: rank 0: .*No space left on device.*MiB free"):
             save(it, place, tmp_path, 10)
     assert os.listdir(tmp_path) == ["step-8"]
