@@ -172,7 +172,7 @@ def test_an_export_that_fails_leaves_nothing(
         (folder / "other").write_text("mine")
         return hashed(path)
 
-    monkeypatch.setattr(checkpoint, "hash_file", meanwhile)
+    monkeypatch.setattr(checkpoint, "hash_of", meanwhile)
     with pytest.raises(Failed, match="model: cannot be written: Directory not empty"):
         export(found, folder)
     assert os.listdir(tmp_path) == ["model"]
