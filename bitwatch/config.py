@@ -315,8 +315,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
         ("data.streaming", c.data.streaming, True),
         ("data.cache", c.data.cache, None),
         ("data.cache_limit_gib", c.data.cache_limit_gib, None),
-        ("parallel.shard", c.parallel.shard, "full"),
-        ("parallel.activation_checkpointing", c.parallel.activation_checkpointing, "none"),
         ("checkpoint.async", c.checkpoint.asynchronous, False),
         ("watch.max_processes", c.watch.max_processes, None),
     )

@@ -65,7 +65,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
         )
     if config.parallel.compile:
         parallel.compile_blocks(model)
-    parallel.shard(model, place, config.parallel.precision, config.run.seed)
+    parallel.shard(model, place, config.parallel, config.run.seed)
     held = parallel.held_parameters(model, place)
     if first:
         log.write(
