@@ -181,9 +181,9 @@ def checkpoint_activations(model: modelling.BitTransformerLM, mode: str) -> None
     def wrapped(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
         # A function with a body of its own: the compiler traces frames, and looks into none
         # of a functools.partial.
-        def forward_again(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        def forward_again(*inputs: Any) -> Tensor:
             return checkpoint(
-                forward, x, cosine, sine, use_reentrant=False, preserve_rng_state=False, **kept
+                forward, *inputs, use_reentrant=False, preserve_rng_state=False, **kept
             )
 
         return forward_again
