@@ -128,15 +128,24 @@ def run(
 @commands.command()
 @click.argument("config", required=False)
 @_settings
+@click.option("--gpu", metavar="NAME", help="Plan for GPUs of this kind, as in L4 or A100-80.")
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
-def plan(config: str | None, changes: tuple[str, ...], sharding: str | None, as_json: bool) -> int:
+def plan(
+    config: str | None,
+    changes: tuple[str, ...],
+    sharding: str | None,
+    gpu: str | None,
+    as_json: bool,
+) -> int:
     """What would happen, without launching."""
     from bitwatch import headless as face
-    from bitwatch.plan import preflight
+    from bitwatch.plan import fit, preflight
     from bitwatch.planned import lines
 
     settings = _load(config, changes, sharding, None)
-    _, made = _plan(settings, launching=False)
+    if gpu is not None:
+        fit.asked(gpu)  # a name that is not known is said before anything is looked at
+    _, made = _plan(settings, launching=False, gpu=gpu)
     if as_json:
         click.echo(preflight.to_json(made), nl=False)
     else:
@@ -277,12 +286,12 @@ def _refuse_to_lose_the_place(old: RunDir, settings: Config) -> None:
         raise Failure(f"{old.id}: {refusal(changed)}", REFUSED)
 
 
-def _plan(settings: Config, *, launching: bool) -> tuple[Facts, Plan]:
+def _plan(settings: Config, *, launching: bool, gpu: str | None = None) -> tuple[Facts, Plan]:
     from bitwatch.plan.preflight import make_plan
     from bitwatch.supervise.gather import gather
 
     facts = gather(settings)
-    return facts, make_plan(settings, facts, launching=launching)
+    return facts, make_plan(settings, facts, launching=launching, gpu=gpu)
 
 
 def _code_of(plan: Plan) -> int:

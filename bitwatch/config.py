@@ -316,8 +316,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
         ("data.streaming", c.data.streaming, True),
         ("data.cache", c.data.cache, None),
         ("data.cache_limit_gib", c.data.cache_limit_gib, None),
-        ("parallel.shard", c.parallel.shard, "full"),
-        ("parallel.activation_checkpointing", c.parallel.activation_checkpointing, "none"),
         ("watch.max_processes", c.watch.max_processes, None),
     )
     for key, value, built in wishes:

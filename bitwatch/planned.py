@@ -8,8 +8,8 @@ import msgspec
 
 from bitwatch.config import Config, bytes_per_sequence
 from bitwatch.lines import data_words, model_words, wrapped
-from bitwatch.plan.result import Plan
-from bitwatch.text import counted, literal
+from bitwatch.plan.result import MemoryPlan, Plan
+from bitwatch.text import counted, literal, number
 
 
 def lines(config: Config, plan: Plan, width: int | None = None) -> Iterator[str]:
@@ -19,6 +19,7 @@ def lines(config: Config, plan: Plan, width: int | None = None) -> Iterator[str]
     if model.flat_shard is not None:
         yield f"          ({model.flat_shard:,} is what FSDP1 would print after wrapping: a flat shard)"
     yield f"step      {_step(config)}"
+    yield from _memory(plan.memory)
     yield f"data      {literal(config.data.source)}: {data_words(msgspec.to_builtins(data))}"
     if data.mode_reason:
         took = f'sharding = "{config.data.sharding}" takes {data.mode}'
@@ -38,6 +39,20 @@ def lines(config: Config, plan: Plan, width: int | None = None) -> Iterator[str]
         yield ""
         text = f"{correction.id}: {correction.why} (resume: {correction.resume})"
         yield from wrapped(f"  {mark}: ", text, width)
+
+
+def _memory(memory: MemoryPlan) -> Iterator[str]:
+    """By part, in a column."""
+    small = (memory.per_gpu_gib.activations or 0) < 0.1
+    yield f"memory    GiB of each GPU, fullest at the {memory.fullest_at}"
+    for name, gib in msgspec.structs.asdict(memory.per_gpu_gib).items():
+        line = f"          {name:<12} {number(gib, 3 if small else 2):>7}"
+        if name == "total" and memory.capacity_gib is not None:
+            verdict = "fits" if memory.fits else "does not fit"
+            line += f"  of {memory.capacity_gib:.2f} ({literal(memory.gpu or '')}): {verdict}"
+        elif name == "total":
+            line += "  (no GPU to compare with: --gpu NAME)"
+        yield line
 
 
 def _step(config: Config) -> str:

@@ -65,6 +65,8 @@ class Block(nn.Module):
         packed = self.query_key_value(x).view(sequences, bits, 3 * self.heads, -1)
         turned, value = packed.split((2 * self.heads, self.heads), dim=2)
         query, key = rotate(turned, cosine, sine).split(self.heads, dim=2)
+        # A copy: a view would keep `packed` until the backward pass, for a third of it.
+        value = value.contiguous()
         mask = None
         first = past is None or not past.length
         if past is not None:

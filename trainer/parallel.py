@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -19,6 +21,7 @@ from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
 from bitwatch import config as configuration
 from trainer import model as modelling
@@ -27,6 +30,19 @@ from trainer.failures import Failed
 # Dense bf16 FLOP/s by what the device calls itself (makers' data sheets). A device that is
 # not here has no peak: another chip's would be a lie.
 PEAK_FLOPS = {"L4": 121e12, "A100": 312e12, "H100": 989e12, "H200": 989e12}
+
+# What "selective" activation checkpointing keeps: the outputs of matrix products and of the
+# kernels that scaled_dot_product_attention may choose. The rest is cheap to compute again.
+_aten = torch.ops.aten
+KEPT_OPERATIONS = [
+    _aten.mm.default,
+    _aten.addmm.default,
+    _aten.bmm.default,
+    _aten._scaled_dot_product_flash_attention.default,
+    _aten._scaled_dot_product_efficient_attention.default,
+    _aten._scaled_dot_product_cudnn_attention.default,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default,
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,17 +115,23 @@ def end() -> None:
 # The model on its ranks
 
 
-def shard(model: modelling.BitTransformerLM, place: Place, precision: str, seed: int) -> None:
+def shard(
+    model: modelling.BitTransformerLM, place: Place, wanted: configuration.Parallel, seed: int
+) -> None:
     """Spreads a model built on the meta device over the ranks and gives it its first values.
 
-    Weights and optimiser are float32; in "bf16" what is gathered and computed is bfloat16,
-    and gradients are summed in float32.
+    Weights and optimiser are float32; with precision "bf16" what is gathered and computed is
+    bfloat16, and gradients are summed in float32. With shard "grad" the weights of a block,
+    once gathered in the forward pass, stay until its backward pass: a gather less, for the
+    memory of the whole model.
     """
     policy = MixedPrecisionPolicy()
-    if precision == "bf16":
+    if wanted.precision == "bf16":
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    checkpoint_activations(model, wanted.activation_checkpointing)
+    again = wanted.shard == "full"
     for block in model.blocks:
-        fully_shard(block, mesh=place.mesh, mp_policy=policy)
+        fully_shard(block, mesh=place.mesh, mp_policy=policy, reshard_after_forward=again)
     fully_shard(model, mesh=place.mesh, mp_policy=policy)
     model.to_empty(device=place.device)
     with torch.no_grad():
@@ -139,6 +161,37 @@ def sum_gradients(model: nn.Module, wanted: bool) -> None:
     up its own, unsharded, in float32: 4 bytes a parameter, for a third less traffic."""
     assert isinstance(model, FSDPModule)
     model.set_requires_gradient_sync(wanted)
+
+
+def checkpoint_activations(model: modelling.BitTransformerLM, mode: str) -> None:
+    """Has each block compute activations a second time, in the backward pass, that it would
+    otherwise keep: "full" keeps only the block's input, "selective" also what is dear to
+    compute (`KEPT_OPERATIONS`), "none" everything.
+
+    Only the block's `forward` is wrapped, so no parameter gets another name, and checkpoints
+    load whatever the mode was. FSDP's hooks stay outside: the weights that the second
+    computation needs are those gathered for the backward pass.
+    """
+    if mode == "none":
+        return
+    kept: dict[str, Any] = {}
+    if mode == "selective":
+        kept["context_fn"] = functools.partial(
+            create_selective_checkpoint_contexts, KEPT_OPERATIONS
+        )
+
+    def wrapped(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        # A function with a body of its own: the compiler traces frames, and looks into none
+        # of a functools.partial.
+        def forward_again(*inputs: Any) -> Tensor:
+            return checkpoint(
+                forward, *inputs, use_reentrant=False, preserve_rng_state=False, **kept
+            )
+
+        return forward_again
+
+    for block in model.blocks:
+        block.forward = wrapped(block.forward)
 
 
 def local_part(tensor: Tensor) -> Tensor:

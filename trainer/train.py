@@ -68,7 +68,7 @@ def train(
         )
     if config.parallel.compile:
         parallel.compile_blocks(model)
-    parallel.shard(model, place, config.parallel.precision, config.run.seed)
+    parallel.shard(model, place, config.parallel, config.run.seed)
     parallel.seed_rank(config.run.seed, place)
     held = parallel.held_parameters(model, place)
     if first:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from bitwatch import config as configuration
-from bitwatch.plan import modes, parameters, problems, reading
-from bitwatch.plan.facts import DataFacts, Facts, ModelFacts
+from bitwatch.plan import fit, memory, modes, parameters, problems, reading
+from bitwatch.plan.facts import DataFacts, DeviceFacts, Facts, ModelFacts
 from bitwatch.plan.result import (
     DataPlan,
     MemoryPlan,
@@ -21,27 +21,38 @@ from bitwatch.plan.result import (
 )
 
 
-def make_plan(config: configuration.Config, facts: Facts, *, launching: bool = False) -> Plan:
+def make_plan(
+    config: configuration.Config,
+    facts: Facts,
+    *,
+    launching: bool = False,
+    gpu: str | None = None,
+) -> Plan:
     """The plan of `config` under `facts`.
 
     `launching` says that the machine of the facts is the one that is about to train. A plan
-    alone may be made on a machine without any GPU: that is then only a warning.
+    alone may be made on a machine without any GPU: that is then only a warning. `gpu` names
+    the GPUs that it is made for, where they are not this machine's. Raises ConfigError for a
+    name that `fit` does not know.
     """
     model = _model(config, facts.model or ModelFacts())
     text = facts.data or DataFacts()
     data = _data(config, text)
+    room = _memory(config, facts.devices or DeviceFacts(), gpu)
+    most_ranks = fit.MOST_GPUS if gpu else len(facts.devices.gpus) if facts.devices else 0
     corrections = modes.corrections(config, text, data)
     found = [
         *problems.about_facts(facts),
         *problems.about_model(model, config.parallel.ranks),
-        *problems.about_devices(config, facts.devices, launching=launching),
+        *problems.about_devices(config, None if gpu else facts.devices, launching=launching),
+        *fit.about_memory(config, room, most_ranks),
         *problems.about_mode(config, text, data),
         *problems.about_data(data, corrections),
     ]
     return Plan(
         verdict=_verdict(found, model, data),
         model=model,
-        memory=MemoryPlan(),
+        memory=room,
         data=data,
         corrections=corrections,
         problems=found,
@@ -66,6 +77,16 @@ def _model(config: configuration.Config, facts: ModelFacts) -> ModelPlan:
         held=parameters.held(shapes, ranks),
         flat_shard=parameters.flat_shard(built, ranks),
     )
+
+
+def _memory(config: configuration.Config, devices: DeviceFacts, gpu: str | None) -> MemoryPlan:
+    plan = memory.predict(config)
+    assert plan.per_gpu_gib.total is not None
+    where = fit.asked(gpu) if gpu else fit.given(config, devices)
+    if where is not None:
+        plan.gpu, plan.capacity_gib = where
+        plan.fits = plan.per_gpu_gib.total <= where.gib
+    return plan
 
 
 def _data(config: configuration.Config, facts: DataFacts) -> DataPlan:

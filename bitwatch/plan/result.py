@@ -25,7 +25,9 @@ class ModelPlan(msgspec.Struct, kw_only=True):
 
 
 class PerGpu(msgspec.Struct, kw_only=True):
-    """GiB on one GPU. All null: this version does not predict memory."""
+    """GiB on the GPU of the rank that holds most, at the fullest moment of a step; they add up
+    to `total`. `gathered`: whole weights of blocks, and the buffers of collectives.
+    `overhead`: CUDA, NCCL and fragmentation."""
 
     parameters: float | None = None
     gradients: float | None = None
@@ -37,7 +39,12 @@ class PerGpu(msgspec.Struct, kw_only=True):
 
 
 class MemoryPlan(msgspec.Struct, kw_only=True):
+    """`fullest_at` names the moment of a step that is told. `gpu` is what it is compared with:
+    the one that was asked for, or the smallest that the ranks would get; None without any."""
+
     per_gpu_gib: PerGpu = msgspec.field(default_factory=PerGpu)
+    fullest_at: str | None = None
+    gpu: str | None = None
     capacity_gib: float | None = None
     fits: bool | None = None
 

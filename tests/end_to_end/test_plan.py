@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bitwatch import config as configuration
+from bitwatch.plan.result import PerGpu
 from bitwatch.record.rundir import RunDir
 from tests.conftest import Shell
 
@@ -27,11 +28,14 @@ def plan(shell: Shell, *arguments: str, code: int = 0) -> dict[str, Any]:
 def test_the_incidents_models_by_every_count(
     shell: Shell, name: str, built: int, held: list[int] | None, flat: int
 ) -> None:
-    made = plan(shell, name)
+    made = plan(shell, name, "--gpu", "L4")
     model = made["model"]
     assert (model["asked"], model["built"], model["flat_shard"]) == (built, built, flat)
     assert sum(model["held"]) == built
     assert held is None or model["held"] == held
+    memory = made["memory"]
+    assert (memory["fits"], memory["capacity_gib"]) == (True, 22.0)
+    assert 10 < memory["per_gpu_gib"]["total"] < 22
     # What only the hub knows is null, and said to be.
     assert made["data"]["num_shards"] is None
     assert made["verdict"] == "warning"
@@ -72,10 +76,26 @@ def test_a_mode_that_was_chosen_is_said_and_recorded(shell: Shell) -> None:
     shell.run("stop", out.strip(), "--now")
 
 
+def test_a_plan_for_gpus_that_are_too_small_is_refused_with_what_fits(shell: Shell) -> None:
+    kept = ("--set", "parallel.activation_checkpointing=none")
+    made = plan(shell, "1b21", "--gpu", "nvidia l4", *kept, code=3)
+    assert (made["verdict"], made["memory"]["fits"]) == ("error", False)
+    problem = next(p for p in made["problems"] if p["id"] == "does-not-fit")
+    assert "--set parallel.activation_checkpointing=selective (" in problem["next"]
+    _, err = shell.run("plan", "1b21", "--gpu", "L5", code=2)
+    assert "--gpu L5: is not known here; known are" in err and "H200" in err
+
+
 def test_a_plan_reads_well(shell: Shell) -> None:
-    out, _ = shell.run("plan", "1b21")
+    out, _ = shell.run("plan", "1b21", "--gpu", "L4")
     assert "1,208,606,722 parameters built, as asked" in out
     assert "302,151,681 is what FSDP1 would print" in out
+    block = out[out.index("memory ") : out.index("data ")].splitlines()
+    assert [line.split()[0] for line in block[1:]] == list(PerGpu.__struct_fields__)
+    assert block[-1].endswith("of 22.00 (L4): fits")
+    assert max(len(line) for line in block) < 80
+    assert {line.index(".") for line in block[1:]} == {block[1].index(".")}
     out, _ = shell.run("plan")
+    assert "(no GPU to compare with: --gpu NAME)" in out
     assert "2 of 4 readers will be idle" in out
     assert max(len(line) for line in out.splitlines()) < 250

@@ -28,7 +28,7 @@ def save(place: parallel.Place, small: Callable[..., Any]) -> Callable[[Path, in
         config = small(checkpoint={"keep": 9})
         with torch.device("meta"):
             model = modelling.build_model(config.model)
-        parallel.shard(model, place, "fp32", seed=step)
+        parallel.shard(model, place, config.parallel, seed=step)
         for parameter in model.parameters():
             torch.nn.init.normal_(parallel.local_part(parameter.detach()))
         optimizer = optim.build(model, config.train)
