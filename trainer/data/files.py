@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bitwatch.plan.facts import Shard
+from trainer.data.rowtext import is_text
 from trainer.data.source import Source, SourceError
 
 LOOKING_S = 3.0  # beyond it, sizes of the files not looked at stay unknown
 HEAD_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 64 << 20
-TEXT_TYPES = ("string", "large_string", "string_view")  # as arrow calls them
 LENGTH_BYTES = 4  # parquet stores each string's length before it (encoding PLAIN)
 
 
@@ -50,6 +50,23 @@ def _look_at(path: Path, source: Source, text_column: str) -> tuple[Shard, list[
 
 
 def _parquet(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
+    footer, columns = parquet_footer(path, key, text_column)
+    if footer.num_rows == 0:
+        # datasets 5.2 ends such a stream with "BatchSize must be greater than 0".
+        raise SourceError(f"{key}: {path} has no rows, which breaks the stream", "Take it out")
+    groups = range(footer.num_row_groups)
+    shard = Shard(
+        name=str(path),
+        rows=footer.num_rows,
+        row_groups=footer.num_row_groups,
+        text_bytes=sum(group_text_bytes(footer.row_group(i), text_column) for i in groups),
+    )
+    return shard, columns
+
+
+def parquet_footer(path: Path, key: str, text_column: str) -> tuple[Any, list[str]]:
+    """What a parquet file says of itself, and its columns. Raises SourceError when it is not
+    one, or has no text in that column, and OSError when it cannot be opened."""
     import pyarrow
     import pyarrow.parquet
 
@@ -64,34 +81,22 @@ def _parquet(path: Path, key: str, text_column: str) -> tuple[Shard, list[str]]:
         ) from None
     _check_column(path, text_column, list(schema.names))
     kind = schema.field(text_column).type
-    is_dictionary = pyarrow.types.is_dictionary(kind)
-    if str(kind.value_type if is_dictionary else kind) not in TEXT_TYPES:
+    if not is_text(kind):
         raise SourceError(
             f"data.text_column: column {text_column!r} of {path} holds {kind}, not text",
             f"Name a column of text; it has {_list(schema.names)}",
         )
-    if footer.num_rows == 0:
-        # datasets 5.2 ends such a stream with "BatchSize must be greater than 0".
-        raise SourceError(f"{key}: {path} has no rows, which breaks the stream", "Take it out")
-    shard = Shard(
-        name=str(path),
-        rows=footer.num_rows,
-        row_groups=footer.num_row_groups,
-        text_bytes=_text_bytes(footer, text_column),
-    )
-    return shard, list(schema.names)
+    return footer, list(schema.names)
 
 
-def _text_bytes(footer: Any, column: str) -> int:
-    """Size of a column's text, from the sizes that the footer gives before compression. Too
-    small where many rows of a group are the same: the file holds those once."""
+def group_text_bytes(group: Any, column: str) -> int:
+    """Size of a column's text in a row group, from the size that the footer gives before
+    compression. Too small where many rows are the same: the file holds those once."""
     size = 0
-    for i in range(footer.num_row_groups):
-        group = footer.row_group(i)
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            if chunk.path_in_schema == column:
-                size += max(0, chunk.total_uncompressed_size - LENGTH_BYTES * group.num_rows)
+    for j in range(group.num_columns):
+        chunk = group.column(j)
+        if chunk.path_in_schema == column:
+            size += max(0, chunk.total_uncompressed_size - LENGTH_BYTES * group.num_rows)
     return size
 
 

@@ -19,6 +19,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from trainer.data import sharing
 from trainer.data.account import Account, Desk
+from trainer.data.rowtext import text_bytes
 from trainer.failures import sentence
 
 
@@ -94,16 +95,3 @@ class PackedRows(IterableDataset[Tensor | str]):
         del carry[:size]
         account.record.samples += count
         return torch.from_numpy(block).view(count, self.sequence_bytes)
-
-
-def text_bytes(row: dict[str, object], column: str) -> bytes:
-    """A row's text as UTF-8 with its newline. A missing value is an empty row."""
-    if column not in row:
-        raise ValueError(f"a row has no column {column!r}; it has {', '.join(row)}")
-    text = row[column]
-    if text is None:
-        return b"\n"
-    if not isinstance(text, str):
-        raise ValueError(f"column {column!r} holds {type(text).__name__}, not text")
-    raw = text.encode("utf-8", errors="replace")  # lone surrogates have no UTF-8
-    return raw if raw.endswith(b"\n") else raw + b"\n"
