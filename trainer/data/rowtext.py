@@ -53,6 +53,7 @@ def array_block(array: pa.Array, column: str) -> Block:
         value = array.drop_null()[0].as_py()
         raise ValueError(f"column {column!r} holds {type(value).__name__}, not text")
     array = compute.fill_null(array.cast(text), pa.scalar("", text))
+    array.validate(full=True)  # files can hold strings that are no UTF-8, which Python refuses
     ended = compute.ends_with(array, pattern="\n")
     if not compute.all(ended).as_py():
         newline, nothing = pa.scalar("\n", text), pa.scalar("", text)

@@ -6,7 +6,11 @@ Everything that depends on how Hugging Face datasets is organised inside is in t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import datasets
+import pyarrow as pa
 from datasets.distributed import split_dataset_by_node
 
 from trainer.data import source
@@ -62,6 +66,26 @@ def shards_of_reader(rows: datasets.IterableDataset, worker: int, workers: int) 
         part = part.shard_data_sources(num_shards=workers, index=worker, contiguous=False)
     everything = _shards(rows._ex_iterable)
     return sorted(everything.index(shard) for shard in _shards(part))
+
+
+def rows_of_shard(rows: datasets.IterableDataset, shard: int) -> Iterator[dict[str, Any]]:
+    """The rows of one shard, as a stream of all of them gives them."""
+    yield from rows.shard(rows.num_shards, shard)
+
+
+def tables_of_shard(rows: datasets.IterableDataset, shard: int) -> Iterator[pa.Table] | None:
+    """The rows of one shard as Arrow tables, or None where they do not come as tables.
+
+    The tables are as large as what reads the files makes them. `IterableDataset.iter` would
+    collect a number of rows, whatever their size.
+    """
+    part = rows.shard(rows.num_shards, shard).with_format("arrow")
+    typed = part._prepare_ex_iterable_for_iteration()  # casts what `collected` gives
+    collected = typed.ex_iterable
+    if not collected.ex_iterable.iter_arrow:
+        return None
+    typed.ex_iterable = collected.ex_iterable
+    return (table for _, table in typed.iter_arrow())
 
 
 def _shards(iterable: object) -> list[tuple[object, ...]]:
