@@ -49,10 +49,10 @@ class Model(Section):
 class Data(Section):
     """Where the text comes from and how it is dealt out to the readers.
 
-    `source` is a hub id, a folder or a glob of parquet, jsonl or txt files, or
-    "bundled:austen". `validation` names a split of the source, or a file or glob of its own;
-    empty means no validation. `workers` is the number of dataloader workers of each rank;
-    0 reads in the rank itself. `shuffle` is the size of the shuffle buffer in rows; 0 is off.
+    `source` is a hub id, a folder or a glob of parquet, jsonl or txt files, or "bundled:austen".
+    `validation` names a split of it, or a file or glob of its own; empty means none. `workers` is
+    those of each rank, 0 reads in the rank itself; `shuffle` the rows of a buffer, 0 is off;
+    `cache` the folder of the texts that "indexed" writes, limited in all by `cache_limit_gib`.
     """
 
     source: str
@@ -200,6 +200,7 @@ def anchored(config: Config, folder: Path) -> Config:
     directory. Relative ones are taken from `folder`, as the shell would. A word that names
     nothing there (a hub id, a split) stays as it is."""
     data, checkpoint = config.data, config.checkpoint
+    data.cache = data.cache and str(folder / Path(data.cache).expanduser())
     data.source = _anchored(data.source, folder)
     if not re.fullmatch(r"\w*", data.validation):
         data.validation = _anchored(data.validation, folder)
@@ -255,6 +256,7 @@ def _impossible(c: Config) -> Iterator[str]:
     positive = {
         "model": ("d_model", "heads", "layers", "feedforward"),
         "parallel": ("ranks", "start_timeout_s", "step_timeout_s"),
+        "data": ("cache_limit_gib",),
         "train": ("steps", "batch", "micro_batch", "learning_rate", "log_every", "eval_steps"),
         "checkpoint": ("keep",),
         "watch": ("stall_s", "sample_s"),
@@ -313,8 +315,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
     wishes = (
         ("model.parity", c.model.parity, False),
         ("data.streaming", c.data.streaming, True),
-        ("data.cache", c.data.cache, None),
-        ("data.cache_limit_gib", c.data.cache_limit_gib, None),
         ("parallel.shard", c.parallel.shard, "full"),
         ("parallel.activation_checkpointing", c.parallel.activation_checkpointing, "none"),
         ("parallel.compile", c.parallel.compile, False),
@@ -325,8 +325,8 @@ def _unbuilt(c: Config) -> Iterator[str]:
     for key, value, built in wishes:
         if value != built:
             yield f"{key}: {toml_value(value)} is not built yet; {_instead(built)}"
-    if c.data.sharding in ("reshard", "indexed"):
-        yield f'data.sharding: "{c.data.sharding}" is not built yet; use "ask", "auto" or "as-is"'
+    if c.data.sharding == "reshard":
+        yield 'data.sharding: "reshard" is not built yet; use "ask", "auto", "as-is" or "indexed"'
     if c.train.schedule == "wsd":
         yield 'train.schedule: "wsd" is not built yet; use "cosine" or "constant"'
 

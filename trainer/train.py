@@ -190,8 +190,7 @@ def train(config: configuration.Config, log: telemetry.Telemetry, place: Place) 
     # -- The loop --------------------------------------------------------------------------
     state: events.EndState = "done"
     started = at.step
-    data = text.feed(at.epoch)
-    data.skip(at.step - at.epoch_began)
+    data = text.feed(at.epoch, (at.step - at.epoch_began) * config.train.batch)
     log.phase("train")
     if at.step < config.train.steps:
         sequences, pending = look_ahead(at.step + 1)

@@ -51,7 +51,7 @@ def odd(shell: Shell) -> Path:
         (["run", "odd"], "is a folder"),
         (["run", "tiny.toml", "--set", "model.heads=5"], "5 heads do not divide d_model 32"),
         (["run", "tiny.toml", "--set", "train.stpes=5"], "did you mean train.steps?"),
-        (["run", "tiny.toml", "--sharding", "indexed"], '"indexed" is not built yet'),
+        (["run", "tiny.toml", "--sharding", "reshard"], '"reshard" is not built yet'),
         (["run", "tiny.toml", "--set", "data.source=nowhere/*.txt"], "nowhere"),
         (["run", "tiny.toml", "--set", "data.source=odd/empty"], "data.source"),
         (

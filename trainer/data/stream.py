@@ -15,15 +15,16 @@ import datasets
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import get_worker_info
 
 from trainer.data import sharing
 from trainer.data.account import Account, Desk
+from trainer.data.feed import Blocks
 from trainer.data.rowtext import text_bytes
 from trainer.failures import sentence
 
 
-class PackedRows(IterableDataset[Tensor | str]):
+class PackedRows(Blocks):
     """A rank's share of rows as blocks of sequences, uint8 [up to `block`, sequence_bytes].
 
     Iterated in a DataLoader's worker it is that worker's share. An error ends the stream
