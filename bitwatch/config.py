@@ -49,11 +49,12 @@ class Model(Section):
 class Data(Section):
     """Where the text comes from and how it is dealt out to the readers.
 
-    `source` is a hub id, a folder or a glob of parquet, jsonl or txt files, or
-    "bundled:austen". `validation` names a split of the source, or a file or glob of its own;
-    empty means no validation. `workers` is the number of dataloader workers of each rank;
-    0 reads in the rank itself. `shuffle` is the size of the shuffle buffer in rows; 0 is off.
-    With sharding "reshard" anything above 0 shuffles each reader's row groups, without a buffer.
+    `source` is a hub id, a folder or a glob of parquet, jsonl or txt files, or "bundled:austen".
+    `validation` names a split of it, or a file or glob of its own; empty means none. `workers` is
+    those of each rank, 0 reads in the rank itself; `shuffle` the rows of a buffer, 0 is off: with
+    "reshard" anything above shuffles each reader's row groups, without a buffer, and "indexed"
+    always shuffles. `cache` is the folder of the texts that "indexed" writes, limited in all by
+    `cache_limit_gib`.
     """
 
     source: str
@@ -202,6 +203,7 @@ def anchored(config: Config, folder: Path) -> Config:
     directory. Relative ones are taken from `folder`, as the shell would. A word that names
     nothing there (a hub id, a split) stays as it is."""
     data, checkpoint = config.data, config.checkpoint
+    data.cache = data.cache and str(folder / Path(data.cache).expanduser())
     data.source = _anchored(data.source, folder)
     if not re.fullmatch(r"\w*", data.validation):
         data.validation = _anchored(data.validation, folder)
@@ -257,6 +259,7 @@ def _impossible(c: Config) -> Iterator[str]:
     positive = {
         "model": ("d_model", "heads", "layers", "feedforward"),
         "parallel": ("ranks", "start_timeout_s", "step_timeout_s"),
+        "data": ("cache_limit_gib",),
         "train": ("steps", "batch", "micro_batch", "learning_rate", "log_every", "eval_steps"),
         "checkpoint": ("keep",),
         "watch": ("stall_s", "sample_s"),
@@ -314,8 +317,6 @@ def _unbuilt(c: Config) -> Iterator[str]:
     """Values whose work does not exist in this version: refused, never ignored."""
     wishes = (
         ("data.streaming", c.data.streaming, True),
-        ("data.cache", c.data.cache, None),
-        ("data.cache_limit_gib", c.data.cache_limit_gib, None),
         ("watch.max_processes", c.watch.max_processes, None),
     )
     for key, value, built in wishes:

@@ -84,6 +84,7 @@ class Shell:
             **os.environ,
             "BITWATCH_HOME": str(self.home),
             "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
             "HF_HUB_OFFLINE": "1",
             "OMP_NUM_THREADS": "1",
         }

@@ -10,7 +10,9 @@ stops or cleans up need not know what it is just doing.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -109,6 +111,15 @@ def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s
     )
 
 
+def _hold_text(run: RunDir, attempt: int) -> None:
+    """Keeps what was prepared from being deleted, by whoever needs room, until the ranks hold it
+    too: as long as this process lives, whatever it becomes."""
+    folder = json.loads(run.index(attempt).read_bytes())["path"]
+    lock = os.open(f"{folder}.lock", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    os.set_inheritable(lock, True)
+
+
 def main() -> None:
     os.environ["BITWATCH_AGENT"] = str(os.getpid())
     words = sys.argv[1:]
@@ -118,6 +129,7 @@ def main() -> None:
         if status:
             sys.exit(status if status > 0 else 128 - status)
         words = words[2:]
+        _hold_text(RunDir(Path(os.environ["BITWATCH_DIR"])), int(os.environ["BITWATCH_ATTEMPT"]))
     os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", *words])
 
 

@@ -47,7 +47,7 @@ def test_the_incidents_numbers_are_in_1b21() -> None:
         ("train.batch=7", "train.batch: 7 is not a multiple of ranks x micro_batch = 2 x 4; use 8"),
         ("model.context=7", "model.context: 7 bits hold no whole byte; use at least 8"),
         ("data.start_method=forkserver", "parent-death signal cannot see through it"),
-        ("data.cache=/tmp/x", "data.cache: \"/tmp/x\" is not built yet; remove the key"),
+        ("data.cache_limit_gib=0", "data.cache_limit_gib: must be greater than 0, not 0"),
         ("run.name=\"a/b\"", "run.name: 'a/b' becomes a folder name"),
         ("steps=3", "steps: unknown key; did you mean train.steps?"),
         ("train.steps", "must look like train.steps=100"),
@@ -198,3 +198,5 @@ def test_places_become_absolute_and_names_stay(tmp_path: Path) -> None:
     assert anchored("data.validation=texts/a.txt").data.validation == f"{tmp_path}/texts/a.txt"
     assert anchored("checkpoint.folder=kept").checkpoint.folder == f"{tmp_path}/kept"
     assert anchored().checkpoint.folder is None
+    assert anchored("data.cache=kept").data.cache == f"{tmp_path}/kept"
+    assert anchored().data.cache is None

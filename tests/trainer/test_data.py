@@ -19,7 +19,8 @@ from bitwatch.record.journal import read_all
 from trainer.data import sharing, source
 from trainer.data.account import Desk
 from trainer.data.feed import Feed
-from trainer.data.stream import PackedRows, text_bytes
+from trainer.data.rowtext import text_bytes
+from trainer.data.stream import PackedRows
 from trainer.failures import Failed
 
 ROW_BYTES = 8  # of a row with its newline: one row, one sequence

@@ -29,6 +29,7 @@ def test_the_same_order_leads_to_the_same_place() -> None:
         ("data", "workers", 3),
         ("parallel", "ranks", 2),
         ("train", "batch", 8),
+        ("data", "sharding", "indexed"),
     ],
 )
 def test_a_place_is_lost_only_by_leave(section: str, key: str, value: Any) -> None:
@@ -54,3 +55,10 @@ def test_a_shuffle_buffer_loses_the_place_and_says_so() -> None:
     state, why = go_on(saved, resume.order(config), exact=False, new_epoch=False)
     assert (state.epoch, state.position) == (1, 0)
     assert "shuffle buffer" in why
+
+
+def test_indexed_text_does_not_mind_ranks_and_workers() -> None:
+    one = order(data={"sharding": "indexed", "workers": 2}, parallel={"ranks": 2})
+    other = order(data={"sharding": "indexed", "workers": 3}, train={"batch": 12})
+    assert one == other
+    assert one != order(data={"sharding": "indexed"}, run={"seed": 2})

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from bitwatch import config as configuration
 from trainer import lifeline
-from trainer.data.stream import PackedRows
 from trainer.failures import sentence
+
+AHEAD = 2  # blocks that each worker reads before they are asked for
+
+
+class Blocks(IterableDataset[Any]):
+    """A stream of blocks of sequences, uint8 [any number, sequence_bytes], in which an error's
+    sentence stands for all that would have come."""
+
+    def arrived(self, sent: Any) -> Tensor | str:
+        """What a worker sent, as the rank has it."""
+        return sent
 
 
 class Feed:
@@ -19,35 +31,47 @@ class Feed:
     error and not the end of the data."""
 
     def __init__(
-        self, stream: PackedRows, data: configuration.Data, sequences: int, pin_memory: bool
+        self,
+        stream: Blocks,
+        data: configuration.Data,
+        sequences: int,
+        pin_memory: bool,
     ) -> None:
         self.sequences = sequences  # of one optimiser step of this rank
         self.trouble = ""
-        self._held: list[Tensor] = []
-        loader: DataLoader[Tensor | str] = DataLoader(
+        self._ready: deque[Tensor] = deque()  # steps
+        self._rest: Tensor | None = None  # sequences of the next step, too few for it
+        self._stream = stream
+        loader: DataLoader[Any] = DataLoader(
             stream,
             batch_size=None,  # the stream makes the blocks
             num_workers=data.workers,
+            prefetch_factor=AHEAD if data.workers else None,
             multiprocessing_context=data.start_method if data.workers else None,
             worker_init_fn=lifeline.hold_worker if data.workers else None,
             pin_memory=pin_memory,
         )
-        self._blocks: Iterator[Tensor | str] | None = iter(loader)
+        self._blocks: Iterator[Any] | None = iter(loader)
 
     def take(self) -> Tensor | None:
         """uint8 [sequences, sequence_bytes], or None when there are not that many left.
 
         What is left then is dropped: a step's sequences all weigh the same.
         """
-        while sum(map(len, self._held)) < self.sequences:
+        while not self._ready:
             block = self._next()
             if block is None:
                 return None
-            self._held.append(block)
-        held = torch.cat(self._held) if len(self._held) > 1 else self._held[0]
-        rest = held[self.sequences :]
-        self._held = [rest] if len(rest) else []
-        return held[: self.sequences]
+            self._cut(block)
+        return self._ready.popleft()
+
+    def _cut(self, block: Tensor) -> None:
+        """Makes whole steps of a block, all at once: it may hold many."""
+        if self._rest is not None:
+            block = torch.cat((self._rest, block))
+        whole = len(block) - len(block) % self.sequences
+        self._ready.extend(block[:whole].unflatten(0, (-1, self.sequences)).unbind())
+        self._rest = block[whole:] if whole < len(block) else None
 
     def skip(self, steps: int) -> None:
         """Leaves out what so many steps would take."""
@@ -58,13 +82,15 @@ class Feed:
     def close(self) -> None:
         """Ends the workers now: the iterator's last reference is what holds them."""
         self._blocks = None
-        self._held = []
+        self._ready.clear()
+        self._rest = None
 
     def _next(self) -> Tensor | None:
         if self._blocks is None or self.trouble:
             return None
         try:
             block = next(self._blocks, None)
+            block = None if block is None else self._stream.arrived(block)
         except Exception as error:  # a worker that died, or could not be started
             block = sentence(error)
         if isinstance(block, str):

@@ -12,12 +12,12 @@ from typing import Any
 
 from bitwatch.plan.facts import Shard
 from trainer.data import retry
+from trainer.data.rowtext import is_text
 from trainer.data.source import Source, SourceError
 
 LOOKING_S = 3.0  # beyond it, sizes of the files not looked at stay unknown
 HEAD_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 64 << 20
-TEXT_TYPES = ("string", "large_string", "string_view")  # as arrow calls them
 LENGTH_BYTES = 4  # parquet stores each string's length before it (encoding PLAIN)
 
 
@@ -82,8 +82,7 @@ def footer(file: Any, name: str, key: str, text_column: str) -> tuple[Shard, lis
         ) from None
     _check_column(name, text_column, list(schema.names))
     kind = schema.field(text_column).type
-    is_dictionary = pyarrow.types.is_dictionary(kind)
-    if str(kind.value_type if is_dictionary else kind) not in TEXT_TYPES:
+    if not is_text(kind):
         raise SourceError(
             f"data.text_column: column {text_column!r} of {name} holds {kind}, not text",
             f"Name a column of text; it has {_list(schema.names)}",

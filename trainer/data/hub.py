@@ -7,6 +7,7 @@ when it is not they are told to use only what their cache holds.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import ssl
@@ -15,7 +16,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from trainer.data.source import Source, SourceError
 
@@ -85,11 +88,35 @@ def prepare(probe: Probe | None = None) -> None:
 def load(source: Source) -> IterableDataset:
     """The stream of a hub source. Raises SourceError: its text names the configuration's key."""
     import datasets
+
+    with _in_words(source):
+        return datasets.load_dataset(source.hub, source.config, split=source.split, streaming=True)
+
+
+def revision(source: Source) -> tuple[list[Any], int]:
+    """What changes when the text of a hub source does, and how many files it has: of each
+    file its name and the commit it comes from, or which copy the cache has of the whole.
+    Raises SourceError."""
+    import datasets
+
+    with _in_words(source):
+        builder = datasets.load_dataset_builder(source.hub, source.config)
+    which = [source.hub, builder.config.name, source.split]
+    files = (builder.config.data_files or {}).get(source.split)
+    if files is None:  # of the cache only: a folder named after configuration, version, hash
+        return [*which, *Path(builder.cache_dir).parts[-3:]], 1
+    commits = [list(of_a_file) for of_a_file in files.origin_metadata]
+    return [*which, list(map(str, files)), commits], len(files)
+
+
+@contextlib.contextmanager
+def _in_words(source: Source) -> Iterator[None]:
+    """Turns what the hub's libraries raise into a SourceError."""
     from datasets.exceptions import DatasetNotFoundError, DefunctDatasetError
 
     assert source.hub is not None
     try:
-        return datasets.load_dataset(source.hub, source.config, split=source.split, streaming=True)
+        yield
     except DatasetNotFoundError as error:
         if offline():
             raise _unreachable(source.hub) from None

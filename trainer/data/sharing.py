@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import datasets
+import pyarrow as pa
 from datasets.distributed import split_dataset_by_node
 from datasets.packaged_modules.parquet.parquet import Parquet
 
@@ -116,6 +117,26 @@ def _one_try_each() -> None:
         setattr(datasets.config, f"{name}_RETRY_INTERVAL", 0)
     datasets.config.STREAMING_READ_SERVER_UNAVAILABLE_RETRY_INTERVAL = 0
     datasets.config.STREAMING_READ_RATE_LIMIT_RETRY_INTERVAL = 0
+
+
+def rows_of_shard(rows: datasets.IterableDataset, shard: int) -> Iterator[dict[str, Any]]:
+    """The rows of one shard, as a stream of all of them gives them."""
+    yield from rows.shard(rows.num_shards, shard)
+
+
+def tables_of_shard(rows: datasets.IterableDataset, shard: int) -> Iterator[pa.Table] | None:
+    """The rows of one shard as Arrow tables, or None where they do not come as tables.
+
+    The tables are as large as what reads the files makes them. `IterableDataset.iter` would
+    collect a number of rows, whatever their size.
+    """
+    part = rows.shard(rows.num_shards, shard).with_format("arrow")
+    typed = part._prepare_ex_iterable_for_iteration()  # casts what `collected` gives
+    collected = typed.ex_iterable
+    if not collected.ex_iterable.iter_arrow:
+        return None
+    typed.ex_iterable = collected.ex_iterable
+    return (table for _, table in typed.iter_arrow())
 
 
 def _shards(iterable: object) -> list[tuple[object, ...]]:

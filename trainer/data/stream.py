@@ -15,10 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import get_worker_info
 
 from trainer.data import retry
 from trainer.data.account import Account, Desk
+from trainer.data.feed import Blocks
+from trainer.data.rowtext import text_bytes
 from trainer.failures import sentence
 
 
@@ -36,7 +38,7 @@ class Rows(Protocol):
         are given when a pass before broke off there."""
 
 
-class PackedRows(IterableDataset[Tensor | str]):
+class PackedRows(Blocks):
     """A rank's share of rows as blocks of sequences, uint8 [up to `block`, sequence_bytes].
 
     Iterated in a DataLoader's worker it is that worker's share. An error ends the stream
@@ -112,16 +114,3 @@ class PackedRows(IterableDataset[Tensor | str]):
         del carry[:size]
         account.record.samples += count
         return torch.from_numpy(block).view(count, self.sequence_bytes)
-
-
-def text_bytes(row: dict[str, object], column: str) -> bytes:
-    """A row's text as UTF-8 with its newline. A missing value is an empty row."""
-    if column not in row:
-        raise ValueError(f"a row has no column {column!r}; it has {', '.join(row)}")
-    text = row[column]
-    if text is None:
-        return b"\n"
-    if not isinstance(text, str):
-        raise ValueError(f"column {column!r} holds {type(text).__name__}, not text")
-    raw = text.encode("utf-8", errors="replace")  # lone surrogates have no UTF-8
-    return raw if raw.endswith(b"\n") else raw + b"\n"
