@@ -98,4 +98,4 @@ def test_a_plan_reads_well(shell: Shell) -> None:
     out, _ = shell.run("plan")
     assert "(no GPU to compare with: --gpu NAME)" in out
     assert "2 of 4 readers will be idle" in out
-    assert max(len(line) for line in out.splitlines()) < 250
+    assert max(len(line) for line in out.splitlines()) < 260
