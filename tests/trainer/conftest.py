@@ -142,6 +142,19 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
         attempt = rundir.new_attempt(run)
         run.config(attempt).write_text(configuration.dump(config))
         run.plan(attempt).write_text(json.dumps({"resume": resume}))
+        surroundings = {
+            **os.environ,
+            "BITWATCH_DIR": str(run.path),
+            "BITWATCH_RUN": run.id,
+            "BITWATCH_ATTEMPT": str(attempt),
+            "GLOO_SOCKET_IFNAME": "lo",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONSAFEPATH": "1",
+            **environment,
+        }
+        if config.data.sharding == "indexed":
+            prepare = [sys.executable, str(TRAINER.with_name("prepare.py"))]
+            subprocess.run(prepare, env=surroundings, check=True, timeout=PATIENCE_S)
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command += ["--local-addr", "127.0.0.1", "--max-restarts", "0"]
         command += ["--nproc-per-node", str(config.parallel.ranks), str(script)]
@@ -154,16 +167,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={
-                    **os.environ,
-                    "BITWATCH_DIR": str(run.path),
-                    "BITWATCH_RUN": run.id,
-                    "BITWATCH_ATTEMPT": str(attempt),
-                    "GLOO_SOCKET_IFNAME": "lo",
-                    "OMP_NUM_THREADS": "1",
-                    "PYTHONSAFEPATH": "1",
-                    **environment,
-                },
+                env=surroundings,
             )
         started.append(Launched(run, attempt, process))
         return started[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,11 +28,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def config(small: Callable[..., Any], source: str) -> Callable[..., Any]:
-    def made(**data: Any) -> Any:
+    def made(ranks: int = 2, workers: int = 2, **data: Any) -> Any:
         return small(
-            data={"workers": 2, "source": source, **data},
-            parallel={"ranks": 2},
-            train={"steps": STEPS, "schedule": "constant"},
+            data={"workers": workers, "source": source, **data},
+            parallel={"ranks": ranks},
+            train={"steps": STEPS, "schedule": "constant", "micro_batch": 1},
             checkpoint={"every": 25, "keep": 2},
         )
 
@@ -74,3 +75,28 @@ def test_stopped_and_killed_and_gone_on_with_is_as_if_nothing_had_happened(
     assert min(turns) < stopped < max(turns)
     told = list(itertools.chain.from_iterable(a.of(events.Epoch) for a in (first, second, third)))
     assert sorted({record.step for record in told}) == turns
+
+
+def test_indexed_text_goes_on_under_other_ranks_and_workers(
+    config: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
+) -> None:
+    """2 ranks x 2 workers, then 1 x 3: the same batches, so the same losses to rounding."""
+    indexed = {"sharding": "indexed", "cache": str(tmp_path)}
+    whole = launch(config(**indexed))
+    first = launch(config(**indexed))
+    until_step(first, 60)
+    first.run.stop(1).write_text("{}")
+    assert first.wait() == 0, first.log()
+    second = launch(config(ranks=1, workers=3, **indexed), run=first.run)
+    assert second.wait() == 0, second.log()
+    assert whole.wait() == 0, whole.log()
+    expected, again = losses(whole), losses(first, second)
+    assert sorted(again) == list(range(1, STEPS + 1))
+    assert [again[step] for step in sorted(again)] == pytest.approx(
+        [expected[step] for step in sorted(expected)], abs=1e-4
+    )
+    turns = [record.step for record in whole.of(events.Epoch)]
+    assert min(turns) < first.last().step < max(turns)
+    told = [*first.of(events.Epoch), *second.of(events.Epoch)]
+    assert [record.step for record in told] == turns
+    assert all("sequences are left, less than a batch" in record.text for record in told)
