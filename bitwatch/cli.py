@@ -7,32 +7,15 @@ supervisor holds the run; 130 ended by SIGINT.
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from bitwatch import __version__
 
-if TYPE_CHECKING:
-    from bitwatch.config import Config
-    from bitwatch.plan.facts import Facts
-    from bitwatch.plan.result import Plan
-    from bitwatch.record.rundir import RunDir
-
-FAILED, USAGE, REFUSED, HELD = 1, 2, 3, 4
-# Problems of the configuration or of a path: usage, not a judgement about a sound one.
-USAGE_PROBLEMS = {"more-ranks-than-gpus", "data-unusable", "model-unusable"}
-
-
-class Failure(Exception):
-    """Ends a command with a sentence and an exit code."""
-
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
+FAILED, USAGE, HELD = 1, 2, 4
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,38 +67,27 @@ def run(
     """
     from bitwatch import config as configuration
     from bitwatch import headless as face
-    from bitwatch import screen
+    from bitwatch import launching, screen
     from bitwatch.record import rundir
     from bitwatch.supervise import begin
 
     home = configuration.home()
     look = None if headless or detach else screen.look()
-    old = _resumable(rundir.find(home, resume)) if resume is not None else None
-    settings = _load(config, changes, sharding, old)
+    old = launching.resumable(rundir.find(home, resume)) if resume is not None else None
+    settings = launching.settings(config, changes, sharding, old)
     face.say("looking at the model and the data")
-    facts, plan = _plan(settings, launching=True)
-    _refuse(plan)
-    asked, settings.data.sharding = settings.data.sharding, plan.data.mode
+    facts, plan = launching.planned(settings, launching=True)
+    launching.refuse(plan)
+    launching.say_mode(settings, plan)
+    settings.data.sharding = plan.data.mode
     if new_epoch:
         plan.resume = "new-epoch"
     elif old:
-        _refuse_to_lose_the_place(old, settings)
-    where = old or begin.create(home, settings, facts, sys.argv)
-    made = where.path
-    try:
-        attempt = begin.new_attempt(where, settings, plan, begin.device_of(settings, facts))
-        made = where.attempt(attempt) if old else made
-        by = f"bitwatch run (pid {os.getpid()})"
-        cause = "resumed" if old else "first launch"
-        signals = None if detach or look else face.Signals()
-        begin.start_supervisor(where, attempt, "launch", by, cause)
-    except rundir.RunDirError:
-        if made != where.path or not old:
-            rundir.remove(made)
-        raise
+        launching.refuse_to_lose_the_place(old, settings)
+    signals = None if detach or look else face.Signals()
+    where, attempt = launching.launch(old, home, settings, facts, plan)
     if look:
         return screen.launched(where, look)
-    _say_mode(asked, plan)
     if signals is None:
         click.echo(where.id)
         face.say(f"under way; `bitwatch logs {where.id} -f` follows it")
@@ -139,19 +111,20 @@ def plan(
 ) -> int:
     """What would happen, without launching."""
     from bitwatch import headless as face
+    from bitwatch import launching
     from bitwatch.plan import fit, preflight
     from bitwatch.planned import lines
 
-    settings = _load(config, changes, sharding, None)
+    settings = launching.settings(config, changes, sharding, None)
     if gpu is not None:
         fit.asked(gpu)  # a name that is not known is said before anything is looked at
-    _, made = _plan(settings, launching=False, gpu=gpu)
+    _, made = launching.planned(settings, launching=False, gpu=gpu)
     if as_json:
         click.echo(preflight.to_json(made), nl=False)
     else:
         for line in lines(settings, made, face.terminal_width()):
             click.echo(line)
-    return _code_of(made)
+    return launching.code_of(made)
 
 
 @commands.command()
@@ -236,89 +209,6 @@ def export(run_id: str, folder: Path, step: int | None) -> int:
     return generated.export(rundir.find(configuration.home(), run_id), folder, step)
 
 
-# ---------------------------------------------------------------------------------------
-# Pieces of the commands
-
-
-def _load(
-    config: str | None, changes: tuple[str, ...], sharding: str | None, old: RunDir | None
-) -> Config:
-    from bitwatch import config as configuration
-
-    if sharding:
-        changes = (*changes, f'data.sharding="{sharding}"')
-    if old and config is None:
-        newest = old.attempts()[-1]
-        settings = configuration.load(old.config(newest), changes, lenient=True)
-    else:
-        settings = configuration.load(configuration.find(config), changes)
-    return configuration.anchored(settings, Path.cwd())
-
-
-def _resumable(old: RunDir) -> RunDir:
-    """Raises Failure when the run cannot go on from this machine now."""
-    from bitwatch.record import rundir
-    from bitwatch.supervise import begin
-
-    if old.lock_is_held():
-        raise Failure(f"{old.id}: is live; `bitwatch stop {old.id}` stops it first", HELD)
-    elsewhere = rundir.is_here(old.identity())
-    if elsewhere and elsewhere != rundir.REBOOTED:
-        raise Failure(f"{old.id}: {elsewhere}; it can only be resumed there", USAGE)
-    if begin.still_lives(old):
-        raise Failure(
-            f"{old.id}: its supervisor is gone but its ranks go on; `bitwatch stop {old.id}` "
-            "stops them with a checkpoint first",
-            HELD,
-        )
-    begin.close_record(old, "bitwatch run --resume")
-    begin.move_here(old)
-    if not old.attempts():
-        raise Failure(f"{old.id}: has never been launched; start a new run instead", USAGE)
-    return old
-
-
-def _refuse_to_lose_the_place(old: RunDir, settings: Config) -> None:
-    from bitwatch.plan.resume import refusal
-    from bitwatch.supervise import begin
-
-    if changed := begin.lost_place(old, settings):
-        raise Failure(f"{old.id}: {refusal(changed)}", REFUSED)
-
-
-def _plan(settings: Config, *, launching: bool, gpu: str | None = None) -> tuple[Facts, Plan]:
-    from bitwatch.plan.preflight import make_plan
-    from bitwatch.supervise.gather import gather
-
-    facts = gather(settings)
-    return facts, make_plan(settings, facts, launching=launching, gpu=gpu)
-
-
-def _code_of(plan: Plan) -> int:
-    errors = [problem.id for problem in plan.problems if problem.severity == "error"]
-    if not errors:
-        return 0
-    return USAGE if USAGE_PROBLEMS & set(errors) else REFUSED
-
-
-def _refuse(plan: Plan) -> None:
-    """Raises Failure when the plan has an error, or when what only a hub knows is missing:
-    a launch would fail there minutes later."""
-    errors = [problem for problem in plan.problems if problem.severity == "error"]
-    unknown = [problem for problem in plan.problems if problem.id == "data-unknown"]
-    if blocking := errors or unknown:
-        text = " ".join(f"{problem.text} {problem.next}".strip() for problem in blocking)
-        raise Failure(text, _code_of(plan) or REFUSED)
-
-
-def _say_mode(asked: str, plan: Plan) -> None:
-    """Which way of reading was taken, and why, where the configuration left it open."""
-    from bitwatch import headless as face
-
-    if plan.data.mode_reason:
-        face.say(f'data.sharding = "{asked}": {plan.data.mode} ({plan.data.mode_reason})')
-
-
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The console script: turns what can go wrong into one sentence and an exit code."""
     words = sys.argv[1:] if arguments is None else arguments
@@ -344,6 +234,7 @@ def _explain(error: Exception) -> int:
     """One sentence for what went wrong; the kinds are looked up late, to stay light."""
     from bitwatch.config import ConfigError
     from bitwatch.headless import say
+    from bitwatch.launching import Failure
     from bitwatch.record.rundir import LockHeld, RunDirError
 
     text = str(error)
