@@ -165,7 +165,9 @@ def _role(process: ProcessRow, reader: Reader | None) -> str:
             return f"worker {process.worker}"
         shown = ", ".join(plain(str(shard)) for shard in shards[:2])
         more = f" +{len(shards) - 2}" if len(shards) > 2 else ""
-        return f"worker {process.worker} · shard {shown}{more}"
+        # Shards are numbers; row groups and an index are called by their names.
+        what = "shard " if isinstance(shards[0], int) else ""
+        return f"worker {process.worker} · {what}{shown}{more}"
     return plain(process.role)
 
 
