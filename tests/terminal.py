@@ -31,12 +31,14 @@ class Terminal:
     ) -> None:
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)
+        # Whoever runs the tests may say how wide its own terminal is.
+        surroundings = {k: v for k, v in shell.environment.items() if k not in ("COLUMNS", "LINES")}
         names = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
         self.raw = b""
         self.child = pexpect.spawn(
             shell.command[0],
             [*shell.command[1:], *arguments],
-            env={**shell.environment, **names},
+            env={**surroundings, **names},
             cwd=str(shell.folder),
             dimensions=(size[1], size[0]),
             preexec_fn=before,

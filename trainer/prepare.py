@@ -1,6 +1,6 @@
 """Writes the text to train on into its flat form, before there are ranks. Launched by path:
 
-    PYTHONSAFEPATH=1 python prepare.py     (a file beside this one is called inspect.py)
+    python prepare.py
 
 BITWATCH_DIR names the run directory and BITWATCH_ATTEMPT the attempt in it, whose
 config.toml says which text. Tells how far it is in attempts/<n>/prepare.jsonl, and in
@@ -10,6 +10,11 @@ be, 3 when it was asked to stop: by SIGTERM, or by the attempt's stop file.
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # this folder, whose inspect.py would hide Python's own
+
 from trainer import lifeline
 
 if __name__ in ("__main__", "__mp_main__"):  # the second: a process of the pool
@@ -18,7 +23,6 @@ if __name__ in ("__main__", "__mp_main__"):  # the second: a process of the pool
 import contextlib
 import os
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable

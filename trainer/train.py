@@ -9,6 +9,11 @@ where an earlier attempt left off, then the loop.
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # this folder, whose inspect.py would hide Python's own
+
 from trainer import lifeline
 
 if __name__ == "__main__":
@@ -18,7 +23,6 @@ if __name__ == "__mp_main__":  # a dataloader worker under spawn imports this fi
 
 import contextlib
 import os
-import sys
 import time
 import traceback
 from typing import TYPE_CHECKING
