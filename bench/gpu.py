@@ -43,6 +43,7 @@ COLUMNS = {  # title and width by figure
     "compile": ("compile", 7), "tokens_per_s": ("tokens/s", 9), "mfu_percent": ("MFU %", 6),
     "products_of_ceiling_percent": ("products, % of ceiling", 22),
     "allocated_gib": ("tensors, GiB", 12), "predicted_allocated_gib": ("predicted", 9),
+    "predicted_over_allocated": ("ratio", 6),
     "used_gib": ("all, GiB", 9), "predicted_gib": ("predicted", 9), "predicted_over_used": ("ratio", 6),
 }  # fmt: skip
 
@@ -89,7 +90,10 @@ def main() -> None:
 
 def configured(name: str, device: str, tiny: bool, row: Row | None = None) -> configuration.Config:
     """On one rank, with bundled text. Raises ConfigError where this version refuses a row."""
-    changes = [f'parallel.device="{device}"', "parallel.ranks=1", 'data.source="bundled:austen"']
+    changes = [
+        f'parallel.device="{device}"', "parallel.ranks=1", 'data.source="bundled:austen"',
+        'data.sharding="indexed"',
+    ]  # fmt: skip
     if tiny:
         changes += [f"model.{key}={value}" for key, value in TINY.items()]
     if row:

@@ -16,7 +16,6 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import torch
 from gpu import NEEDS_ANEW, Figures, Row, configured, percent
@@ -24,6 +23,7 @@ from loops import sharded_model
 from torch.profiler import ProfilerActivity, profile
 
 from bitwatch import config as configuration
+from bitwatch.plan import memory
 from trainer import bits, optim, parallel
 from trainer import model as modelling
 from trainer.failures import sentence
@@ -145,14 +145,10 @@ def synchronize(device: torch.device) -> None:
 # Steps
 
 
-def predicted_gib(config: configuration.Config) -> tuple[float, float] | None:
-    """Of tensors at the fullest moment of a step, and of all that the GPU then holds; None in
-    a version that predicts no memory."""
-    try:
-        from bitwatch.plan import memory
-    except ImportError:
-        return None
-    parts: Any = memory.predict(config).per_gpu_gib
+def predicted_gib(config: configuration.Config) -> tuple[float, float]:
+    """Of tensors at the fullest moment of a step, and of all that the GPU then holds."""
+    parts = memory.predict(config).per_gpu_gib
+    assert parts.total is not None and parts.overhead is not None
     return parts.total - parts.overhead, parts.total
 
 
@@ -164,18 +160,15 @@ def measured(
         config = configured("1b21", device, tiny, row)
     except configuration.ConfigError as error:
         return {"left_out": str(error)}
-    found: Figures = {}
-    predicted = predicted_gib(config)
-    if predicted:
-        found = {
-            "predicted_allocated_gib": round(predicted[0], 2),
-            "predicted_gib": round(predicted[1], 2),
-        }
-        if place.device.type == "cuda":
-            capacity = torch.cuda.get_device_properties(place.device).total_memory / GIB
-            if predicted[1] > FAR_TOO_MUCH * capacity:
-                why = f"does not fit: {predicted[1]:.0f} GiB are predicted"
-                return found | {"left_out": why}
+    tensors_gib, total_gib = predicted_gib(config)
+    found: Figures = {
+        "predicted_allocated_gib": round(tensors_gib, 2),
+        "predicted_gib": round(total_gib, 2),
+    }
+    if place.device.type == "cuda":
+        capacity_gib = torch.cuda.get_device_properties(place.device).total_memory / GIB
+        if total_gib > FAR_TOO_MUCH * capacity_gib:
+            return found | {"left_out": f"does not fit: {total_gib:.0f} GiB are predicted"}
     try:
         found |= steps(config, place, ceiling_tflops)
     except torch.OutOfMemoryError:
@@ -183,8 +176,9 @@ def measured(
     except Exception as error:  # of the compiler, of a kernel: the other rows still count
         traceback.print_exc()
         return found | {"error": sentence(error)}
-    if predicted and found["used_gib"]:
-        found["predicted_over_used"] = round(predicted[1] / found["used_gib"], 3)
+    if found["used_gib"]:
+        found["predicted_over_used"] = round(total_gib / found["used_gib"], 3)
+        found["predicted_over_allocated"] = round(tensors_gib / found["allocated_gib"], 3)
     return found
 
 
@@ -227,7 +221,7 @@ def steps(config: configuration.Config, place: parallel.Place, ceiling_tflops: f
     tokens_per_s = micro_batch * sequence_bytes * bits.per_byte(config.model.parity) / step_s
     flops = tokens_per_s * modelling.flops_per_token(config.model, parameters, config.model.context)
     peak = parallel.peak_flops(place.gpu_name)
-    memory = memory_gib(device)  # before the profiler, which has buffers of its own
+    held = memory_gib(device)  # before the profiler, which has buffers of its own
     product_tflops = profiled_products(step, device)
     return {
         "parameters": parameters,
@@ -238,7 +232,7 @@ def steps(config: configuration.Config, place: parallel.Place, ceiling_tflops: f
         "products_of_ceiling_percent": percent(product_tflops / ceiling_tflops)
         if product_tflops
         else None,
-        **memory,
+        **held,
         "loss": health.outcomes(newest=True)[-1].loss,
     }
 

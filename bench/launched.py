@@ -24,6 +24,7 @@ from bitwatch.sense import processes
 from bitwatch.supervise import launch
 
 ATTEMPT = 1
+GRACE_S = 10.0  # nobody stops these trainings gently
 
 
 class Training:
@@ -78,12 +79,13 @@ class Training:
 @contextlib.contextmanager
 def training(config: configuration.Config, *, on_cpu: bool, threads: int) -> Iterator[Training]:
     """Our trainer, launched; whatever of it still lives at the end is killed, and its files
-    are deleted. threads: of a rank."""
+    are deleted, an index of the text among them. threads: of a rank."""
     with tempfile.TemporaryDirectory() as home:
+        config.data.cache = str(Path(home) / "text")
         run = rundir.create(Path(home), config.run.name)
         rundir.new_attempt(run)
         run.config(ATTEMPT).write_text(configuration.dump(config))
-        environment = launch.agent_environment(run, ATTEMPT, config, on_cpu)
+        environment = launch.agent_environment(run, ATTEMPT, config, on_cpu, GRACE_S)
         with open(run.logs(ATTEMPT) / "agent.log", "wb") as log:
             process = subprocess.Popen(
                 launch.agent_command(config),

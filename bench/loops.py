@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from bitwatch import config as configuration
 from trainer import bits, optim, parallel
 from trainer import model as modelling
-from trainer.data import source, stream
+from trainer.data import rowtext, source
 
 
 class Clock:
@@ -167,7 +167,7 @@ def sharded_model(
         model = modelling.build_model(config.model)
     if config.parallel.compile:
         parallel.compile_blocks(model)
-    parallel.shard(model, place, config.parallel.precision, config.run.seed)
+    parallel.shard(model, place, config.parallel, config.run.seed)
     return model
 
 
@@ -183,10 +183,10 @@ def whole_model(config: configuration.Config) -> modelling.BitTransformerLM:
 
 
 def text(config: configuration.Config) -> Tensor:
-    """All sequences of the training text in the order in which one reader reads them, uint8
-    [sequences, sequence_bytes]."""
+    """All sequences of the training text, in the order in which one reader reads them as it
+    is, uint8 [sequences, sequence_bytes]."""
     rows = source.open_stream(source.training(config.data))
-    packed = b"".join(stream.text_bytes(row, config.data.text_column) for row in rows)
+    packed = b"".join(rowtext.text_bytes(row, config.data.text_column) for row in rows)
     size = configuration.bytes_per_sequence(config.model)
     whole = len(packed) // size * size
     return torch.frombuffer(bytearray(packed[:whole]), dtype=torch.uint8).view(-1, size)

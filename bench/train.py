@@ -1,6 +1,7 @@
 """What our training loop costs beside others on the same model, text and optimiser.
 
     python bench/train.py [--json FILE] [--quick] [--rounds N] [--steps N] [--ranks 1 2]
+                          [--sharding MODE]
 
 On a CPU in float32, one thread a rank. In rounds of turns, so that a slow moment hits all
 alike: on one rank a plain PyTorch loop (no FSDP2, no distribution), the same loop over the
@@ -71,11 +72,14 @@ def main() -> None:
         "--steps", type=int, default=110, help=f"of a turn; the first {LOG_EVERY} do not count"
     )
     parser.add_argument("--ranks", type=int, nargs="+", choices=LOOPS_AND_OURS, default=[1, 2])
+    parser.add_argument(
+        "--sharding", default="indexed", help="how ours reads; as-is reads in the others' order"
+    )
     arguments = parser.parse_args()
     rounds, steps = (1, 3 * LOG_EVERY) if arguments.quick else (arguments.rounds, arguments.steps)
     figures: Figures = {}
     for ranks in arguments.ranks:
-        config = configured(ranks, steps, QUICK if arguments.quick else ())
+        config = configured(ranks, steps, arguments.sharding, QUICK if arguments.quick else ())
         figures |= compare(config, rounds)
     figures |= records(2_000 if arguments.quick else 20_000)
     for name, value in figures.items():
@@ -87,15 +91,17 @@ def main() -> None:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def configured(ranks: int, steps: int, changes: Sequence[str]) -> configuration.Config:
+def configured(
+    ranks: int, steps: int, sharding: str, changes: Sequence[str]
+) -> configuration.Config:
     """The demo, without pauses, in the only precision that is the same in all loops."""
     return configuration.load(
         configuration.bundled("configs/demo.toml"),
         [
             f"parallel.ranks={ranks}", 'parallel.precision="fp32"', 'parallel.device="cpu"',
             f"train.steps={steps}", f"train.log_every={LOG_EVERY}", "train.eval_every=0",
-            "train.warmup=10",
-            'data.validation=""', 'data.sharding="as-is"', "data.workers=1", *changes,
+            "train.warmup=10", f'data.sharding="{sharding}"', 'data.validation=""',
+            "data.workers=1", *changes,
         ],
     )  # fmt: skip
 
