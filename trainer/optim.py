@@ -48,6 +48,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
+@torch.no_grad()  # with autograd in it, to_local costs as much again as the sum of squares
 def gradients(model: nn.Module) -> list[Tensor]:
     """This rank's part of every gradient; changing them changes what the optimiser sees."""
     return [

@@ -1,0 +1,76 @@
+"""The benches run to their end and say what they promise; nothing here judges a time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+PATIENCE_S = 240.0  # against hangs only
+
+
+def run(script: str, folder: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    """A bench's JSON and what it printed."""
+    file = folder / "figures.json"
+    done = subprocess.run(
+        [sys.executable, str(BENCH / script), "--json", str(file), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(file.read_bytes()), done.stdout
+
+
+def test_the_loops_that_are_compared_train_the_same_model_on_the_same_text(
+    tmp_path: Path,
+) -> None:
+    figures, printed = run("train.py", tmp_path, "--quick", "--ranks", "1", "--sharding", "as-is")
+    losses = [
+        figures[f"1 rank: {loop}, mean loss of the last 10 steps"]
+        for loop in ("plain", "sharded", "ours")
+    ]
+    assert max(losses) - min(losses) < 2e-4, losses
+    assert losses[0] < 0.9 * math.log(2), "nothing was learned"
+    for ratio in ("ours / sharded", "sharded / plain", "ours / plain"):
+        assert figures[f"1 rank: {ratio}"] > 0
+        assert f"1 rank: {ratio}" in printed
+    assert 0 < figures["a step record, us (median)"] <= figures["a step record, us (p95)"]
+
+
+def test_accelerate_is_asked_for_in_one_sentence_where_it_is_missing() -> None:
+    if importlib.util.find_spec("accelerate"):
+        pytest.skip("accelerate is installed")
+    ask = "import train; print(train.loops_of(2), train.MISSING)"
+    done = subprocess.run(
+        [sys.executable, "-c", ask], cwd=BENCH, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("(['sharded', 'ours'], {'2 ranks: accelerate-fsdp2': 'left out'")
+    assert "'.[bench]'" in done.stdout
+
+
+def test_the_gpu_bench_measures_the_model_and_the_trainer_and_invents_nothing_on_a_cpu(
+    tmp_path: Path,
+) -> None:
+    figures, printed = run("gpu.py", tmp_path, "--device", "cpu", "--tiny")
+    assert figures["device"]["peak_tflops"] is None
+    assert figures["ceiling"]["best_tflops"] > 0
+    first, *others = figures["rows"]
+    assert first["tokens_per_s"] > 0
+    assert first["mfu_percent"] is None and first["used_gib"] is None
+    assert first["products_of_ceiling_percent"] > 0
+    assert first["loss"] == pytest.approx(math.log(2), abs=0.05), "no step was taken, or many"
+    assert [row["micro_batch"] for row in others] == [2]
+    assert figures["trainer, demo"]["tokens_per_s"] > 0
+    assert figures["trainer, demo"]["last_loss"] < math.log(2)
+    assert "targets: products_of_ceiling_percent at least 75" in printed
