@@ -71,6 +71,8 @@ def run(
     from bitwatch.record import rundir
     from bitwatch.supervise import begin
 
+    if new_epoch and resume is None:
+        raise click.UsageError("--new-epoch goes with --resume RUN: a new run has no place to lose")
     home = configuration.home()
     look = None if headless or detach else screen.look()
     old = launching.resumable(rundir.find(home, resume)) if resume is not None else None
@@ -80,10 +82,10 @@ def run(
     launching.refuse(plan)
     launching.say_mode(settings, plan)
     settings.data.sharding = plan.data.mode
+    if old:
+        launching.refuse_another_run(old, settings, new_epoch)
     if new_epoch:
         plan.resume = "new-epoch"
-    elif old:
-        launching.refuse_to_lose_the_place(old, settings)
     signals = None if detach or look else face.Signals()
     where, attempt = launching.launch(old, home, settings, facts, plan)
     if look:

@@ -8,10 +8,9 @@ datasets, GPUs or the network: what only they can tell is judged in `bitwatch.pl
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +20,6 @@ import platformdirs
 from bitwatch.strict import ConfigError, apply_change, convert, read_toml, toml_value
 
 HERE = Path(__file__).resolve().parent
-MOST = 10**12  # no count or time that is meant is larger
 BUNDLED_TEXT = "bundled:austen"  # the demo's data source, inside the trainer package
 
 
@@ -193,7 +191,9 @@ def load(path: Path, changes: Sequence[str] = (), *, lenient: bool = False) -> C
 def parse(table: dict[str, Any], where: str, *, lenient: bool = False) -> Config:
     """Typed and checked form of a decoded TOML table; `where` names it in errors."""
     config = convert(table, Config, where, lenient=lenient)
-    for problem in (*_impossible(config), *_unbuilt(config)):
+    from bitwatch import checks  # which looks at what is defined here
+
+    for problem in (*checks.impossible(config), *checks.unbuilt(config)):
         raise ConfigError(f"{where}: {problem}")
     return config
 
@@ -248,89 +248,6 @@ def dump(config: Config) -> str:
 def bytes_per_sequence(model: Model) -> int:
     """Whole bytes in one context window: a window never starts inside a byte."""
     return model.context // (9 if model.parity else 8)
-
-
-# ---------------------------------------------------------------------------------------
-# Checks
-
-
-def _impossible(c: Config) -> Iterator[str]:
-    """Sentences about values that no machine could run."""
-    positive = {
-        "model": ("d_model", "heads", "layers", "feedforward"),
-        "parallel": ("ranks", "start_timeout_s", "step_timeout_s"),
-        "data": ("cache_limit_gib",),
-        "train": ("steps", "batch", "micro_batch", "learning_rate", "log_every", "eval_steps"),
-        "checkpoint": ("keep",),
-        "watch": ("stall_s", "sample_s"),
-    }
-    not_negative = {
-        "run": ("seed",),
-        "data": ("workers", "shuffle"),
-        "train": ("warmup", "weight_decay", "clip", "eval_every"),
-        "checkpoint": ("every",),
-        "watch": ("leftover_grace_s", "grace_s"),
-    }
-    for table, limit in ((positive, 1), (not_negative, 0)):
-        for section, keys in table.items():
-            for key in keys:
-                value = getattr(getattr(c, section), key)
-                if value is None:
-                    continue
-                if not math.isfinite(value):
-                    yield f"{section}.{key}: must be a finite number, not {value}"
-                elif value > MOST:
-                    yield f"{section}.{key}: must be at most {MOST:,}, not {value}"
-                elif value < 0 or (limit and value == 0):
-                    wanted = "greater than 0" if limit else "0 or more"
-                    yield f"{section}.{key}: must be {wanted}, not {value}"
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", c.run.name):
-        yield (
-            f"run.name: {c.run.name!r} becomes a folder name; use up to 64 letters, digits, "
-            "dots, dashes and underscores, beginning with a letter or digit"
-        )
-    if bytes_per_sequence(c.model) < 1:
-        yield f"model.context: {c.model.context} bits hold no whole byte; use at least 8"
-    if c.model.d_model % c.model.heads:
-        yield (
-            f"model.heads: {c.model.heads} heads do not divide d_model {c.model.d_model}; "
-            f"use {_nearest_divisor(c.model.d_model, c.model.heads)}"
-        )
-    elif (c.model.d_model // c.model.heads) % 2:
-        yield (
-            f"model.heads: {c.model.heads} heads of width {c.model.d_model // c.model.heads}; "
-            "rotary positions need an even width"
-        )
-    per_pass = c.parallel.ranks * c.train.micro_batch
-    if c.train.batch % per_pass:
-        yield (
-            f"train.batch: {c.train.batch} is not a multiple of ranks x micro_batch = "
-            f"{c.parallel.ranks} x {c.train.micro_batch}; use {max(1, c.train.batch // per_pass) * per_pass}"
-        )
-    if c.train.warmup >= c.train.steps and c.train.warmup:
-        yield f"train.warmup: {c.train.warmup} steps of warm-up leave nothing of {c.train.steps} steps"
-    if not c.data.source.strip():
-        yield "data.source: is empty; give a hub id, a folder or a glob"
-
-
-def _unbuilt(c: Config) -> Iterator[str]:
-    """Values whose work does not exist in this version: refused, never ignored."""
-    wishes = (
-        ("data.streaming", c.data.streaming, True),
-        ("watch.max_processes", c.watch.max_processes, None),
-    )
-    for key, value, built in wishes:
-        if value != built:
-            yield f"{key}: {toml_value(value)} is not built yet; {_instead(built)}"
-
-
-def _instead(built: Any) -> str:
-    return "remove the key" if built is None else f"use {toml_value(built)}"
-
-
-def _nearest_divisor(width: int, wanted: int) -> int:
-    even = [h for h in range(1, width + 1) if width % h == 0 and (width // h) % 2 == 0]
-    return min(even or [1], key=lambda h: abs(h - wanted))
 
 
 def home(user: User | None = None) -> Path:

@@ -66,9 +66,15 @@ def resumable(old: RunDir) -> RunDir:
     return old
 
 
-def refuse_to_lose_the_place(old: RunDir, config: Config) -> None:
-    if changed := begin.lost_place(old, config):
-        raise Failure(f"{old.id}: {resume.refusal(changed)}", REFUSED)
+def refuse_another_run(old: RunDir, config: Config, new_epoch: bool) -> None:
+    """Raises Failure when the newest checkpoint is of another model, or when its place in the
+    text would be lost and nobody has allowed that."""
+    model, lost = begin.not_resumable(old, config)
+    if model:
+        text = f"{old.id}: its checkpoint is of another model: {', '.join(model)}"
+        raise Failure(f"{text}; keep the shape, or start a new run", REFUSED)
+    if lost and not new_epoch:
+        raise Failure(f"{old.id}: {resume.refusal(lost)}", REFUSED)
 
 
 def planned(config: Config, *, launching: bool, gpu: str | None = None) -> tuple[Facts, Plan]:

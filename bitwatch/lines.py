@@ -80,9 +80,9 @@ class Lines:
 
     def _phases(self, seen: View) -> Iterator[str]:
         """Only what makes a person wait: the steps themselves speak for training."""
-        # A phase that counts up is told at every tenth.
-        tenth = None if seen.phase_progress is None else int(10 * seen.phase_progress)
-        now = (seen.phase, seen.phase_text if tenth is None else str(tenth))
+        # A phase that counts up is told at every tenth, or once where nobody knows how far it is.
+        tenth = seen.phase_progress and int(10 * seen.phase_progress)
+        now = (seen.phase, f"{seen.phase_text.partition(':')[0]} {tenth}")
         if now != self._phase and seen.phase in ("start", "prepare", "compile", "stop"):
             words = WORDS.get(seen.phase, seen.phase)
             text = f": {literal(seen.phase_text)}" if seen.phase_text else ""

@@ -27,9 +27,11 @@ from torch import nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
+from bitwatch.plan import resume
 from trainer import agreement, parallel
 from trainer.data.state import LoaderState
 from trainer.failures import Failed, sentence
+from trainer.model import BitTransformerLM
 from trainer.parallel import Place
 
 MANIFEST = "manifest.json"
@@ -79,14 +81,18 @@ def load(
     passed_over: list[str] = []
     for path in reversed(whole(folder)):
         # Ranks share the reading; every rank then knows what any of them has found.
+        # What cannot be read just now is no damage: it fails, and nothing is condemned.
         wrong = "".join(everyone(place, path, lambda: _compare(path, place.rank, place.ranks)))  # noqa: B023
         if wrong:
             passed_over.append(f"{path.name} is damaged ({wrong.strip()}) and was passed over")
             if place.rank == 0:
                 _condemn(path)
             continue
-        _fill(path, place, model, optimizer)
-        return manifest_of(path).counters, passed_over
+        manifest = manifest_of(path)
+        _refuse_another_model(path, manifest, model)
+        if manifest.counters.step:  # else nothing was learned, and all is as it begins
+            everyone(place, path, lambda: _fill(path, place, model, optimizer))  # noqa: B023
+        return manifest.counters, passed_over
     return None, passed_over
 
 
@@ -176,6 +182,13 @@ def _fill(path: Path, place: Place, model: nn.Module, optimizer: torch.optim.Opt
     parallel.set_random_state(place.device, state["random"][str(place.rank)])
 
 
+def _refuse_another_model(path: Path, manifest: Manifest, model: nn.Module) -> None:
+    """Tensors of another shape would be left out or taken for others without a word."""
+    assert isinstance(model, BitTransformerLM)
+    if changed := resume.model_differences(manifest.config.get("model", {}), model.shape):
+        raise Failed(f"resume: {path.name} is of another model: {', '.join(changed)}")
+
+
 def _condemn(path: Path) -> None:
     """From now on it counts as wreckage: no save of its step is spared because of it, and it
     never stands in the way of a good one when old ones are pruned."""
@@ -187,13 +200,13 @@ def _compare(path: Path, rank: int, ranks: int) -> str:
     """Empty, or what does not match the manifest in this rank's share of the files."""
     try:
         manifest = manifest_of(path)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (FileNotFoundError, msgspec.MsgspecError) as error:
         return f"{MANIFEST}: {sentence(error)} "
     for name in sorted(manifest.files)[rank::ranks]:
         try:
             if hash_of(path / name) != manifest.files[name]:
                 return f"{name} has changed "
-        except OSError as error:
+        except FileNotFoundError as error:
             return f"{name}: {error.strerror} "
     return ""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 
 EVERY_STEPS = 100
+THOROUGHLY_STEPS = 5000
 
 
 def hold() -> None:
@@ -21,7 +22,7 @@ def hold() -> None:
 
 def collect(step: int, *, pausing: bool) -> None:
     """pausing: this step has an evaluation or a checkpoint, which takes longer anyway."""
-    if pausing:
+    if pausing or step % THOROUGHLY_STEPS == 0:
         gc.collect()
     elif step % EVERY_STEPS == 0:
         gc.collect(1)

@@ -22,6 +22,7 @@ from torch import Tensor
 from trainer import parallel
 from trainer.failures import Failed
 
+MOST_IN_A_ROW = 128  # steps left out
 NOT_FINITE, OUTLIER = 1.0, 0.5  # why a step was left out; the worse is the larger
 
 
@@ -40,11 +41,11 @@ class Outcome(NamedTuple):
 
 class Outliers:
     """Whether a step's loss or gradient norm lies far above those of the steps before, as
-    OLMo-core judges it: more than 6 deviations above the mean of the last 128 that were taken.
+    OLMo-core judges it: more than 6 deviations above the mean of the last 128 finite ones.
     All of it is on the device, so nobody waits for it."""
 
     WINDOW = 128
-    LEAST = 64  # steps that must have been taken before anything is out of line
+    LEAST = 64  # steps that must have been before anything is out of line
     DEVIATIONS = 6.0
 
     def __init__(self, device: torch.device, kept: Sequence[Sequence[float]] = ()) -> None:
@@ -91,6 +92,7 @@ class Health:
         self.outliers = outliers
         self._place = place
         self._stop = on_not_finite == "stop"
+        self._in_a_row = 0
         self._halted = torch.zeros((), device=place.device)
         self._unread: deque[tuple[int, Callable[[], list[float]]]] = deque()
 
@@ -111,7 +113,8 @@ class Health:
         if self.outliers:
             values = torch.stack((shared[:ranks].mean(), norm))
             bad = torch.maximum(bad, OUTLIER * self.outliers.judge(values))
-            self.outliers.remember(values, bad)
+            # An outlier too: what stays out of line is soon a line of its own.
+            self.outliers.remember(values, (bad == NOT_FINITE).float())
         told = torch.cat((shared[:ranks], norm.view(1), bad.view(1)))
         self._unread.append((step, parallel.read_later(told)))
         return norm, (bad > 0).float()
@@ -126,8 +129,15 @@ class Health:
             outcome = Outcome(step, losses, norm, taken=not bad)
             found.append(outcome)
             self.skipped += not outcome.taken
+            self._in_a_row = 0 if outcome.taken else self._in_a_row + 1
             if self._stop and bad == NOT_FINITE:
                 raise NotFinite(outcome)
+            if self._in_a_row == MOST_IN_A_ROW:
+                raise Failed(
+                    f"the last {MOST_IN_A_ROW} steps, to step {step}, were all left out (not finite, "
+                    "or far out of line): nothing is learned any more; go back to an earlier "
+                    "checkpoint, with a lower train.learning_rate"
+                )
         return found
 
 

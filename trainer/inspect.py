@@ -204,8 +204,9 @@ def _cache(config: configuration.Config) -> CacheFacts:
         folder = configuration.cache_folder(config, configuration.User())
     facts = CacheFacts(folder=str(folder))
     there = next((place for place in (folder, *folder.parents) if place.exists()), None)
-    with contextlib.suppress(OSError):
-        facts.free_bytes = shutil.disk_usage(there or folder).free
+    if there and os.access(there, os.W_OK | os.X_OK):
+        with contextlib.suppress(OSError):
+            facts.free_bytes = shutil.disk_usage(there).free
     return facts
 
 

@@ -1,10 +1,11 @@
 """Ties a process to its parent, so that no rank outlives its agent and no worker its rank.
 
 Runs before anything heavy is imported: while torch loads, a process must already be tied.
-Imports nothing but ctypes, os and signal, and must stay so.
+Imports nothing but ctypes, gc, os and signal, and must stay so.
 """
 
 import ctypes
+import gc
 import os
 import signal
 
@@ -32,6 +33,8 @@ def hold_worker(worker: int = 0) -> None:
     """
     die_with(os.environ.get("BITWATCH_RANK_PID"))
     os.setpgid(0, 0)
+    signal.set_wakeup_fd(-1)  # a fork has the rank's
+    gc.enable()  # and its collector, which the rank calls by itself
     _offer_to_oom_killer(WORKER_OOM_SCORE)
 
 

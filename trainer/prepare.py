@@ -10,6 +10,7 @@ be, 3 when it was asked to stop: by SIGTERM, or by the attempt's stop file.
 
 from __future__ import annotations
 
+import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
@@ -17,11 +18,12 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 
 from trainer import lifeline
 
-if __name__ in ("__main__", "__mp_main__"):  # the second: a process of the pool
+if __name__ == "__main__":
+    lifeline.die_with(os.environ.get("BITWATCH_AGENT"))
+if __name__ == "__mp_main__":  # a process of the pool
     lifeline.die_with(None)
 
 import contextlib
-import os
 import signal
 import time
 import traceback
@@ -43,7 +45,10 @@ from trainer.failures import Failed, sentence
 
 RANK = -1  # of its records: it comes before the ranks
 TELL_S = 0.5  # between two records of the same work
+REPEAT_S = 10.0  # after which the same line is told again: somebody is still there
 FAILED, USAGE_ERROR, STOPPED = 1, 2, 3  # exit statuses
+
+PLACE = ("source", "config", "split", "text_column")  # keys that say which text it is
 
 Say = Callable[[str, float | None], None]
 
@@ -84,6 +89,21 @@ def prepare(
         return cache.obtain(known.key, fill, look, lambda text: say(text, None))
 
 
+def earlier(run: RunDir, attempt: int, data: configuration.Data) -> Index | None:
+    """The text that an attempt before has taken from the same dataset of the hub, if it is still
+    whole: a run goes on with the text that it began with, whatever has changed there since."""
+    if sources.training(data).hub is None:
+        return None
+    for number in range(attempt - 1, 0, -1):
+        with contextlib.suppress(OSError, ValueError, Failed, configuration.ConfigError):
+            then = configuration.load(run.config(number), lenient=True).data
+            same = all(getattr(then, key) == getattr(data, key) for key in PLACE)
+            if same and then.sharding == "indexed":
+                where = msgspec.json.decode(run.index(number).read_bytes(), type=Where)
+                return Index(Path(where.path))
+    return None
+
+
 class Voice:
     """Tells in the record, and of what is new also on stdout."""
 
@@ -96,7 +116,8 @@ class Voice:
         """A line that only says how far it is may be left out."""
         now_m = time.monotonic()
         same_work = text.partition(":")[0] == self._said[0].partition(":")[0]
-        if (text, progress) == self._said or (same_work and now_m - self._said_m < TELL_S):
+        wait_s = REPEAT_S if (text, progress) == self._said else TELL_S if same_work else 0.0
+        if now_m - self._said_m < wait_s:
             return
         self._said, self._said_m = (text, progress), now_m
         self._journal.write(events.Phase(rank=RANK, name="prepare", text=text, progress=progress))
@@ -150,7 +171,7 @@ def main() -> int:
     try:
         config = configuration.load(run.config(attempt))
         voice.say("looking for the text", None)
-        found = prepare(config, voice.say, look)
+        found = earlier(run, attempt, config.data) or prepare(config, voice.say, look)
         about = found.about
         where = Where(str(found.folder), about.key, about.documents, about.bytes)
         write_whole(run.index(attempt), msgspec.json.format(msgspec.json.encode(where)))

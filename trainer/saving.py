@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -104,6 +105,11 @@ class Saver:
         if self._save and self._save.thread and not self._save.thread.is_alive():
             self._collect()
         return self._untold.popleft() if self._untold else None
+
+    def tell(self, write: Callable[[events.Checkpoint], object]) -> None:
+        """Every outcome that was not asked for yet."""
+        while saved := self.outcome():
+            write(saved)
 
     def wait(self) -> None:
         """Until the save under way has ended. Raises Failed, on all ranks alike, when one has

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bitwatch.record import events
-from bitwatch.record.journal import JournalWriter
+from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir, own_starttime
+from trainer.failures import Failed
 
 USAGE_ERROR = 2  # exit status
 
@@ -42,6 +43,36 @@ class Telemetry:
             return json.loads(self.run.plan(self.attempt).read_bytes())["resume"] == "new-epoch"
         except (OSError, ValueError, KeyError, TypeError):
             return False
+
+    def resumed(self, step: int, epoch: int, lost: str) -> None:
+        """That the training goes on, and what it has lost of its place in the text."""
+        if not lost:
+            text = f"resumed after step {step}, at the same place of the text"
+            self.write(events.Note(rank=self.rank, text=text))
+            return
+        text = (
+            f"resumed after step {step}: the data starts a new epoch, and some text will be seen "
+            f"again ({lost})"
+        )
+        self.write(events.Epoch(rank=self.rank, epoch=epoch, step=step, text=text))
+        self.write(events.Note(rank=self.rank, text=text, severity="warning"))
+
+    def starts_anew(self, checkpoints: Path, passed_over: list[str]) -> None:
+        """That there is nothing to go on from. Raises Failed when an earlier attempt has saved
+        something that is not where it should be: a disk may be away."""
+        if self.attempt == 1:
+            return
+        for attempt in range(self.attempt - 1, 0, -1):
+            records, _ = read_all(self.run.rank(attempt, 0))
+            saved = [record for record in records if isinstance(record, events.Checkpoint)]
+            if saved and not passed_over:
+                raise Failed(
+                    f"checkpoint.folder: attempt {attempt} saved step {saved[-1].step} as "
+                    f"{saved[-1].path}, and {checkpoints} has no whole checkpoint; bring it back, "
+                    "or start a new run"
+                )
+        text = "no whole checkpoint: starting anew at step 0"
+        self.write(events.Note(rank=self.rank, text=text, severity="warning"))
 
     def phase(self, name: events.PhaseName, text: str = "") -> None:
         self.write(events.Phase(rank=self.rank, name=name, text=text))

@@ -57,6 +57,7 @@ def train(
     from trainer.data.state import LoaderState
     from trainer.data.text import Text
     from trainer.health import Health, NotFinite, Outcome, Outliers
+    from trainer.leaving import Leaving
 
     rank, ranks = place.rank, place.ranks
     first = rank == 0  # speaks where one voice is enough
@@ -102,9 +103,9 @@ def train(
     checkpoints = log.run.checkpoints(config.checkpoint.folder)
     found, passed_over = checkpoint.load(checkpoints, place, model, optimizer)
     for why in passed_over:
-        log.write(events.Note(rank=rank, text=why))
-    if log.attempt > 1 and not found:
-        log.write(events.Note(rank=rank, text="no whole checkpoint: starting anew at step 0"))
+        log.write(events.Note(rank=rank, text=why, severity="warning"))
+    if not found:
+        log.starts_anew(checkpoints, passed_over)
     at = found or checkpoint.Counters(text=LoaderState(order=text.order))
     if found:
         at.text, lost = state.go_on(
@@ -113,15 +114,7 @@ def train(
             exact=resume.is_exact(config),
             new_epoch=log.allows_new_epoch(),
         )
-        note = f"resumed after step {at.step}, at the same place of the text"
-        if lost:
-            note = (
-                f"resumed after step {at.step}: the data starts a new epoch, and some text will "
-                f"be seen again ({lost})"
-            )
-            log.write(events.Epoch(rank=rank, epoch=at.text.epoch, step=at.step, text=note))
-        else:
-            log.write(events.Note(rank=rank, text=note))
+        log.resumed(at.step, at.text.epoch, lost)
     log.step = at.step
 
     # -- What to tell, and to whom -----------------------------------------------------------
@@ -136,6 +129,7 @@ def train(
     )
     window = telemetry.Window()
     stop_file = log.run.stop(log.attempt)
+    leaving = Leaving(stop_file)
 
     def due(step: int, every: int) -> bool:
         return bool(every) and step % every == 0
@@ -147,7 +141,7 @@ def train(
         window.data_s += time.monotonic() - began
         word = agreement.Word(
             no_data=sequences is None,
-            stop=first and os.path.exists(stop_file),
+            stop=leaving.asked or (first and os.path.exists(stop_file)),
             evaluate=first and (due(step, config.train.eval_every) or step == config.train.steps),
             data_error=bool(data.trouble),
             save_failed=bool(saver.trouble),
@@ -158,19 +152,19 @@ def train(
         """Writes the step record, of the means since the last one, and begins anew."""
         nonlocal window
         allocated, reserved = parallel.memory_mib(place.device)
-        log.write(
-            window.told(
-                rates,
-                rank=rank,
-                step=outcome.step,
-                tokens=at.tokens - (at.step - outcome.step) * rates.tokens_a_step,
-                learning_rate=optim.learning_rate(outcome.step, config.train),
-                grad_norm=outcome.grad_norm,
-                allocated_mib=allocated,
-                reserved_mib=reserved,
-                skipped=health.skipped,
-            )
+        told = window.told(
+            rates,
+            rank=rank,
+            step=outcome.step,
+            tokens=at.tokens - (at.step - outcome.step) * rates.tokens_a_step,
+            learning_rate=optim.learning_rate(outcome.step, config.train),
+            grad_norm=outcome.grad_norm,
+            allocated_mib=allocated,
+            reserved_mib=reserved,
+            skipped=health.skipped,
         )
+        log.write(told)
+        leaving.steps_take(told.step_s or 0.0)
         window = telemetry.Window()
 
     def settle(newest: bool) -> list[Outcome]:
@@ -204,6 +198,12 @@ def train(
         at.outliers = health.outliers.kept() if health.outliers else []
         window.paused_s += saver.begin(model, optimizer, at)
 
+    def keep_what_was_learned() -> None:
+        save()
+        data.close()
+        saver.wait()
+        saver.tell(log.write)
+
     # -- The loop --------------------------------------------------------------------------
     end: events.EndState = "done"
     started = at.step
@@ -220,10 +220,12 @@ def train(
         word = pending.heard()
         if word.data_error:
             said = agreement.gather(data.trouble, place.control)
+            keep_what_was_learned()
             raise Failed(agreement.by_rank("data", said))
         if word.save_failed:
             saver.fail()
         if word.stop:
+            leaving.heard()
             end = "stopped"
             break
         if word.no_data:
@@ -289,7 +291,7 @@ def train(
         if keep and not last:
             save()
             log.phase("train")
-        tell_saved(saver, log)
+        saver.tell(log.write)
         collector.collect(step, pausing=evaluate_now or keep)
 
     # -- The end: everything that was learned is on the disk before anyone leaves ------------
@@ -298,18 +300,10 @@ def train(
         report(outcomes[-1])
     if end == "stopped":
         log.phase("stop", f"asked to stop after step {at.step}")
-    data.close()
-    save()
-    saver.wait()
-    tell_saved(saver, log)
+    keep_what_was_learned()
     parallel.meet(place, config.parallel.start_timeout_s)
     parallel.end()
     return end
-
-
-def tell_saved(saver: Saver, log: telemetry.Telemetry) -> None:
-    while saved := saver.outcome():
-        log.write(saved)
 
 
 def main() -> int:
@@ -331,7 +325,7 @@ def main() -> int:
             # All ranks are here, and the save under way is of a time when all was well.
             with contextlib.suppress(Exception):  # its cause is told already, or is this one
                 saver.wait()
-            tell_saved(saver, log)
+            saver.tell(log.write)
         log.ended("failed", cause)
         if place is not None and isinstance(error, Failed):
             # All ranks are here: the first to leave has the others ended, perhaps in mid-word.

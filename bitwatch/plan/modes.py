@@ -19,6 +19,7 @@ from bitwatch.text import counted, size
 # machine: 57 MB. A download comes on top of it.
 INDEX_BYTES_PER_S = 50e6
 INDEX_SLACK = 1.05  # footers tell the size of the text to within some percent
+ROW_BYTES = 9  # of the index for each row: where its text begins, and its newline
 # Packed sequences are never quite equal between ranks, and ranks end an epoch together: below
 # this much, what stays unread is not worth a warning.
 UNEVEN_PERCENT = 1.0
@@ -48,7 +49,8 @@ def index_obstacle(config: configuration.Config, facts: DataFacts) -> str | None
     text = _text_bytes(facts)
     if text is None:
         return "only reading could tell how much text there is"
-    wanted = text * INDEX_SLACK
+    rows = sharding.total([shard.rows for shard in facts.shards]) or 0
+    wanted = text * INDEX_SLACK + ROW_BYTES * rows
     limit = config.data.cache_limit_gib
     if limit is not None and wanted > limit * 2**30:
         return f"an index of {size(wanted)} is more than data.cache_limit_gib = {limit:g} allows"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bitwatch.config import Config
+from bitwatch.config import Config, Model
 
 Order = dict[str, Any]
 
@@ -16,6 +16,7 @@ Order = dict[str, Any]
 # text itself, which the trainer adds by its hash, and how it is cut and mixed.
 ALWAYS = ("data.text_column", "model.context", "model.parity")
 INDEXED = ("run.seed",)
+SHAPE = ("d_model", "heads", "layers", "feedforward", "context", "parity")
 STREAMED = (
     *("data.source", "data.config", "data.split", "data.workers", "data.shuffle"),
     *("parallel.ranks", "train.batch"),
@@ -39,12 +40,24 @@ def is_exact(config: Config) -> bool:
 
 
 def differences(saved: Order, now: Order) -> list[str]:
-    """What has changed, a few words each; empty when nothing has."""
+    """What has changed, a few words each; empty when nothing has. Of another mode it is said
+    alone: what decided the order before means nothing to it."""
+    if "data.sharding" in saved and saved["data.sharding"] != now["data.sharding"]:
+        saved, now = ({"data.sharding": order["data.sharding"]} for order in (saved, now))
     return [
         f"{key} was {_said(saved.get(key))} and is {_said(now.get(key))}"
         for key in sorted(saved.keys() | now.keys())
         if saved.get(key) != now.get(key)
     ]
+
+
+def model_differences(saved: dict[str, Any], now: Model) -> list[str]:
+    """What makes a model another one than that of a checkpoint, whose configuration is `saved`."""
+    kept = [key for key in SHAPE if key in saved]
+    return differences(
+        {f"model.{key}": saved[key] for key in kept},
+        {f"model.{key}": getattr(now, key) for key in kept},
+    )
 
 
 def refusal(changed: list[str]) -> str:

@@ -278,6 +278,7 @@ class Note(Record):
 
     rank: int = 0
     text: str = ""
+    severity: Severity = "info"
 
 
 class RankEnded(Record):

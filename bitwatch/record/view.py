@@ -104,6 +104,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     told = [_step_of(r) for r in ranks.values() if r.step or r.checkpoints or r.ended]
     step = max(told) if told else _earlier_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
+    if number in state.prepares:
+        moved.append(state.prepares[number].updated)
     over = run_state in END_STATES
     phase = first.phase or state.prepares.get(number, PrepareState()).phase
     return View(
@@ -236,7 +238,8 @@ def _judge(
         return "stopping", "", note
     prepare = state.prepares.get(number)
     if prepare and not prepare.ended and not ranks:
-        return "preparing", "", note
+        silent = now - prepare.updated > (attempt.started or events.AttemptStarted()).stall_s
+        return "stalled" if silent else "preparing", "", note
     began = max(attempt.started.t if attempt.started else 0.0, prepare.updated if prepare else 0.0)
     return _moving(ranks, attempt, began, now), "", note
 

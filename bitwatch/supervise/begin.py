@@ -54,21 +54,23 @@ def create(home: Path, config: Config, facts: Facts, command: list[str]) -> RunD
     return run
 
 
-def lost_place(run: RunDir, config: Config) -> list[str]:
-    """What of `config` keeps the newest checkpoint's place in the text from being found again;
-    empty when nothing does, or when there is no place yet. Only the trainer knows whether
-    the text itself is the same."""
+def not_resumable(run: RunDir, config: Config) -> tuple[list[str], list[str]]:
+    """What makes the model of `config` another one than the newest checkpoint's, and what keeps
+    its place in the text from being found again; empty when nothing does, or when there is no
+    checkpoint or no place yet. Only the trainer knows whether the text itself is the same."""
     folder = run.checkpoints(config.checkpoint.folder)
     steps = [path for path in folder.glob("step-*/manifest.json") if path.parent.name[5:].isdigit()]
     for path in sorted(steps, key=lambda path: int(path.parent.name[5:]), reverse=True):
         try:
-            text = json.loads(path.read_bytes())["counters"]["text"]
+            said = json.loads(path.read_bytes())
+            model, text = dict(said["config"]["model"]), said["counters"]["text"]
             place, saved = text["position"], dict(text["order"])
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a damaged one: the trainer passes it over too
         saved.pop("text", None)
-        return resume.differences(saved, resume.order(config)) if place else []
-    return []
+        lost = resume.differences(saved, resume.order(config)) if place else []
+        return resume.model_differences(model, config.model), lost
+    return [], []
 
 
 def new_attempt(run: RunDir, config: Config, plan: Plan, device: str) -> int:

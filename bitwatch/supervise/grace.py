@@ -10,10 +10,12 @@ from typing import Any
 
 from bitwatch.record import events
 from bitwatch.record.state import RunState
+from bitwatch.record.view import median_step_s
 
 LEAST_S = 40.0  # torchrun's own default is 30
 CHECKPOINTS = 2  # that a stop may wait for: one that is under way, and its own
-MARGIN_S = 10.0  # to end a step and to hear of the stop
+STEPS = 2  # after which the ranks have agreed to stop; an evaluation may lie between
+MARGIN_S = 10.0
 BYTES_A_PARAMETER = 12  # a float32 weight and the two moments of AdamW
 WRITE_BYTES_PER_S = 200e6  # a modest disk
 
@@ -23,11 +25,22 @@ def grace_s(wanted_s: float | None, plan: dict[str, Any], state: RunState) -> fl
     if wanted_s is not None:
         return wanted_s
     saved = last_checkpoint(state)
-    return needed_s(saved.seconds if saved else _predicted_s(plan))
+    return needed_s(saved.seconds if saved else _predicted_s(plan), busy_s(state))
 
 
-def needed_s(checkpoint_s: float) -> float:
-    return max(LEAST_S, CHECKPOINTS * checkpoint_s + MARGIN_S)
+def needed_s(checkpoint_s: float, busy_s: float = 0.0) -> float:
+    return max(LEAST_S, CHECKPOINTS * checkpoint_s + busy_s + MARGIN_S)
+
+
+def busy_s(state: RunState) -> float:
+    """What the ranks of the newest attempt that told of any steps may have to end first."""
+    told = [rank for _, rank in sorted(state.ranks.items()) if rank.step]
+    if not told:
+        return 0.0
+    scored = [
+        rank.evaluations[-1].seconds for _, rank in sorted(state.ranks.items()) if rank.evaluations
+    ]
+    return STEPS * (median_step_s(told[-1]) or 0.0) + (scored[-1] if scored else 0.0)
 
 
 def last_checkpoint(state: RunState) -> events.Checkpoint | None:

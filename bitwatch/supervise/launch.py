@@ -10,6 +10,7 @@ stops or cleans up need not know what it is just doing.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import importlib.util
 import json
@@ -114,10 +115,11 @@ def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s
 def _hold_text(run: RunDir, attempt: int) -> None:
     """Keeps what was prepared from being deleted, by whoever needs room, until the ranks hold it
     too: as long as this process lives, whatever it becomes."""
-    folder = json.loads(run.index(attempt).read_bytes())["path"]
-    lock = os.open(f"{folder}.lock", os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    os.set_inheritable(lock, True)
+    with contextlib.suppress(OSError, ValueError, KeyError):  # the ranks say what is wrong there
+        folder = json.loads(run.index(attempt).read_bytes())["path"]
+        lock = os.open(f"{folder}.lock", os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        os.set_inheritable(lock, True)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from bitwatch.record.state import RunState
 from bitwatch.sense import processes
 from bitwatch.supervise import cleanup, control, ending
 
-ROLES = {"agent", "rank", "worker", "compile worker"}
+ROLES = {"agent", "prepare", "rank", "worker", "compile worker"}
 ANSWER_S = 15.0  # TERM, the grace, KILL, and a look at what is left
 
 

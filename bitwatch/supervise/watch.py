@@ -17,7 +17,7 @@ from bitwatch.supervise import grace
 
 def alerts(view: View) -> list[events.Alert]:
     """Everything that is wrong at this moment."""
-    rules = (planned, idle_readers, broken_off, stalled, sensor, short_grace)
+    rules = (planned, idle_readers, broken_off, stalled, sensor, short_grace, resumed)
     return [alert for rule in rules for alert in rule(view)]
 
 
@@ -99,19 +99,35 @@ def sensor(view: View) -> Iterator[events.Alert]:
 
 
 def short_grace(view: View) -> Iterator[events.Alert]:
-    """A checkpoint that takes longer than a stop waits for it is lost when it matters most."""
+    """A stop that waits shorter than its checkpoint takes loses it when it matters most. The
+    supervisor waits as measured, unless it is told how long; torchrun as the launch told it."""
     written = [saved for saved in view.checkpoints if saved.t >= (view.attempt_started or 0.0)]
-    if view.grace_s is None or not written or written[-1].seconds <= view.grace_s:
+    if view.grace_s is None or not written:
         return
     last, needed_s = written[-1], math.ceil(grace.needed_s(written[-1].seconds))
+    if needed_s <= view.grace_s:
+        return
     yield events.Alert(
         id="grace-too-short",
         severity="warning",
-        text=f"a checkpoint took {last.seconds:.0f} s, longer than the {view.grace_s:.0f} s that "
-        "the launch allowed for a stop",
+        text=f"a stop can take {needed_s} s (a checkpoint took {last.seconds:.0f}), and the launch "
+        f"allowed it {view.grace_s:.0f} s",
         evidence=[f"step {last.step}: {last.bytes >> 20} MiB in {last.seconds:.1f} s: {last.path}"],
         next=f"stop it now, while nothing presses, and resume it with --set watch.grace_s={needed_s}",
     )
+
+
+def resumed(view: View) -> Iterator[events.Alert]:
+    """What a resume has lost: it stays in the journal, and before the eyes of who watches."""
+    lost = [note.text for note in view.notes if note.severity != "info"]
+    if lost:
+        yield events.Alert(
+            id="resume-lost",
+            severity="warning",
+            text=lost[-1],
+            evidence=lost,
+            next="nothing need be done; the attempt goes on from there",
+        )
 
 
 class Watch:

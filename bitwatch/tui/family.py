@@ -19,6 +19,7 @@ Key = tuple[int, int]
 ROLE_ORDER = (
     "supervisor",
     "agent",
+    "prepare",
     "rank",
     "worker",
     "resource tracker",

@@ -108,8 +108,8 @@ def test_overhead_is_in_the_range_that_was_met() -> None:
 
 
 def test_a_model_of_any_size_is_worked_out() -> None:
-    huge = parts(config("1b21", "model.layers=100000000", "model.expected_parameters=1"))
-    assert huge["total"] > 1e6
+    huge = parts(config("1b21", "model.layers=10000", "model.expected_parameters=1"))
+    assert huge["total"] > 1e3
     tiny = parts(config("demo", "model.layers=1", "parallel.ranks=1", "train.micro_batch=1"))
     assert 1.5 < tiny["total"] < 1.6
 
@@ -169,10 +169,18 @@ def test_the_smallest_gpu_that_a_rank_gets_decides() -> None:
 # What makes it fit
 
 
-def test_what_does_not_fit_is_an_error_with_the_settings_that_do() -> None:
-    plan = on_l4(ALL_KEPT)
+def test_what_cannot_fit_is_refused() -> None:
+    plan = on_l4("train.micro_batch=8", ALL_KEPT)
     problem = does_not_fit(plan)
     assert problem is not None and problem.severity == plan.verdict == "error"
+
+
+def test_what_hardly_fits_is_warned_of_with_the_settings_that_do() -> None:
+    """A guess at CUDA's own share decides there, and must not forbid anything."""
+    plan = on_l4(ALL_KEPT)
+    problem = does_not_fit(plan)
+    assert problem is not None and problem.severity == plan.verdict == "warning"
+    assert plan.memory.fits is False
     assert problem.text == (
         "This needs about 22.8 GiB of each GPU, and 22.0 are there (L4): it would run out of "
         "memory at the backward pass of block 24 of 24. The largest parts are activations (12.2 "

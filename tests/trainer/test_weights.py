@@ -130,12 +130,24 @@ def test_a_step_far_out_of_line_is_left_out(
     assert [outcome.step for outcome in outcomes if not outcome.taken] == [71]
 
 
+def test_a_lasting_shift_becomes_the_line() -> None:
+    """Nothing would ever be learned again otherwise."""
+    outliers = Outliers(torch.device("cpu"), [[1.0, 1.0 + n % 2] for n in range(Outliers.WINDOW)])
+    out = 0
+    shifted = torch.tensor([9.0, 50.0])
+    while outliers.judge(shifted):
+        outliers.remember(shifted, torch.zeros(()))
+        out += 1
+        assert out < Outliers.WINDOW
+    assert out > 0
+
+
 def test_what_is_in_line_is_judged_alike_after_a_resume() -> None:
     device, good = torch.device("cpu"), torch.zeros(())
     one = Outliers(device)
     for number in range(300):
         one.remember(torch.tensor([1.0 + number % 3, 5.0]), good)
-    one.remember(torch.tensor([1e9, float("nan")]), torch.ones(()))  # was left out
+    one.remember(torch.tensor([1e9, float("nan")]), torch.ones(()))  # is not finite
     again = Outliers(device, msgspec.json.decode(msgspec.json.encode(one.kept())))
     assert again.kept() == one.kept()
     assert len(one.kept()) == Outliers.WINDOW

@@ -41,7 +41,7 @@ class Feed:
         self.trouble = ""
         self._ready: deque[Tensor] = deque()  # steps
         self._rest: Tensor | None = None  # sequences of the next step, too few for it
-        self._stream = stream
+        self._stream: Blocks | None = stream
         loader: DataLoader[Any] = DataLoader(
             stream,
             batch_size=None,  # the stream makes the blocks
@@ -81,12 +81,12 @@ class Feed:
 
     def close(self) -> None:
         """Ends the workers now: the iterator's last reference is what holds them."""
-        self._blocks = None
+        self._blocks = self._stream = None  # with the memory that it shares with its workers
         self._ready.clear()
         self._rest = None
 
     def _next(self) -> Tensor | None:
-        if self._blocks is None or self.trouble:
+        if self._blocks is None or self._stream is None or self.trouble:
             return None
         try:
             block = next(self._blocks, None)

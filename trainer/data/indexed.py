@@ -29,6 +29,7 @@ from trainer.failures import sentence
 # 4,096 sequences of 256 bytes. A worker sends about 1,000 messages a second, whatever their
 # size; but in a container all shared memory together may be 64 MiB.
 BLOCK_BYTES = 1 << 20
+SHARED_BYTES = 32 << 20  # that the slots of all workers of all ranks may take
 LEAST_BLOCKS = 8  # of an epoch, so that all workers have work in a small one
 AHEAD = 2  # blocks that the rank's own thread reads before they are asked for
 
@@ -77,7 +78,8 @@ class IndexedBlocks(feed.Blocks):
         self.desk = desk
         count = index.about.bytes // sequence_bytes
         self.steps = max(0, count - position) // (share * ranks)
-        largest = BLOCK_BYTES // (share * sequence_bytes)
+        room = SHARED_BYTES // (ranks * SLOTS * workers) if workers else BLOCK_BYTES
+        largest = min(BLOCK_BYTES, room) // (share * sequence_bytes)
         self.block_steps = max(1, min(largest, self.steps // LEAST_BLOCKS))
         # Made here, before there are workers: under fork they share it.
         self._places: np.ndarray[Any, Any] | None = self._of_this_rank()

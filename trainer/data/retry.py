@@ -18,6 +18,7 @@ from trainer.failures import Failed, sentence
 # Below two minutes together, and far below the time-out of a step: the other ranks wait for
 # this one in a collective meanwhile.
 PAUSES_S: tuple[float, ...] = (1.0, 3.0, 9.0, 27.0, 60.0)
+LIMIT_S = 120.0  # since the last row: a try can itself take minutes, in a library's own tries
 # Whose errors are of a connection, where they are no OSError.
 NETWORK_LIBRARIES = {"aiohttp", "httpcore", "httpx", "httpx2", "requests", "urllib3"}
 BUSY = {408, 425, 429}  # HTTP: time-out, too early, too many requests
@@ -35,19 +36,22 @@ def exactly_once(
     Raises Failed with the last error when they are used up, other errors as they are.
     """
     given = tries = 0
+    came_m = time.monotonic()
     while True:
         try:
             for row in behind(given):
                 given += 1
                 tries = 0
                 yield row
+                came_m = time.monotonic()
             return
         except Exception as error:
             if not passing(error):
                 raise
-            if tries == len(PAUSES_S):
+            waited_s = time.monotonic() - came_m
+            if tries == len(PAUSES_S) or waited_s + PAUSES_S[tries] > LIMIT_S:
                 raise Failed(
-                    f"{sentence(error)}, and again in {tries} more tries within {sum(PAUSES_S):g} s"
+                    f"{sentence(error)}, and again in {tries} more tries within {waited_s:.0f} s"
                 ) from error
             pause_s = PAUSES_S[tries]
             tries += 1
