@@ -19,7 +19,7 @@ def shell(tmp_path: Path) -> Shell:
 
 def refused(shell: Shell, *arguments: str, code: int = 2) -> str:
     """The one sentence, in a terminal."""
-    with Terminal(shell, "attach", *arguments) as screen:
+    with Terminal(shell, "attach", *arguments, size=(400, 40)) as screen:
         found, lines = screen.leave()
     assert found == code, lines
     assert not any("Traceback" in line for line in lines)

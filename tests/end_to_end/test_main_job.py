@@ -236,7 +236,9 @@ def test_resume_goes_on_from_the_checkpoint(
     assert "resumed after step 60, at the same place of the text" in out
     assert "step 60" not in next(line for line in out.splitlines() if "checkpoint" in line)
     started = [r for r in read_all(run.journal)[0] if isinstance(r, events.AttemptStarted)]
-    assert [attempt.grace_s for attempt in started] == [40.0, 210.0]
+    first, second = (attempt.grace_s for attempt in started)
+    assert first == 40.0
+    assert second is not None and 210.0 < second < 240.0  # and what steps and a score took
 
 
 def test_stopping_what_has_ended_says_so(shell: Shell, run: RunDir, resumed: object) -> None:

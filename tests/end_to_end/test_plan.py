@@ -77,11 +77,11 @@ def test_a_mode_that_was_chosen_is_said_and_recorded(shell: Shell) -> None:
 
 
 def test_a_plan_for_gpus_that_are_too_small_is_refused_with_what_fits(shell: Shell) -> None:
-    kept = ("--set", "parallel.activation_checkpointing=none")
+    kept = ("--set", "parallel.activation_checkpointing=none", "--set", "train.micro_batch=8")
     made = plan(shell, "1b21", "--gpu", "nvidia l4", *kept, code=3)
     assert (made["verdict"], made["memory"]["fits"]) == ("error", False)
     problem = next(p for p in made["problems"] if p["id"] == "does-not-fit")
-    assert "--set parallel.activation_checkpointing=selective (" in problem["next"]
+    assert "--set parallel.activation_checkpointing=full (" in problem["next"]
     _, err = shell.run("plan", "1b21", "--gpu", "L5", code=2)
     assert "--gpu L5: is not known here; known are" in err and "H200" in err
 
