@@ -28,7 +28,7 @@ from typing import Any
 import pexpect
 import pyte
 
-from bitwatch.record import events, rundir
+from bitwatch.record import codec, events, rundir
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.rundir import RunDir
 
@@ -279,9 +279,9 @@ def write_run(home: Path, steps: int, over: bool = True) -> RunDir:
         journal.write(events.AttemptEnded(state="done", step=steps, t=BEGAN + steps))
         journal.write(events.RunEnded(state="done", t=BEGAN + steps))
     with open(run.rank(1, 0), "wb") as file:
-        file.write(events.encode(events.Phase(name="train")))
+        file.write(codec.encode(events.Phase(name="train")))
         for step in range(1, steps + 1):
-            file.write(events.encode(record(step)))
+            file.write(codec.encode(record(step)))
     return run
 
 

@@ -77,7 +77,9 @@ def corrections(config: configuration.Config, facts: DataFacts, data: DataPlan) 
             "exact resume under any number of ranks and workers"
         )
         if _improves(better, data, config):
-            found.append(_correction("indexed", better, why, _prepare_s(facts)))
+            found.append(
+                _correction("indexed", better, why, _prepare_s(facts), {"data.sharding": "indexed"})
+            )
     if data.mode == "as-is" and _reshard_obstacle(facts, data.readers) is None:
         better = reading.plan(config, facts, "reshard")
         why = (
@@ -86,7 +88,7 @@ def corrections(config: configuration.Config, facts: DataFacts, data: DataPlan) 
             "read twice"
         )
         if _improves(better, data, config):
-            found.append(_correction("reshard", better, why, 0.0))
+            found.append(_correction("reshard", better, why, 0.0, {"data.sharding": "reshard"}))
     if data.readers_idle and data.num_shards >= data.ranks:
         fewer = copy.deepcopy(config)
         fewer.data.workers = workers_without_idle(data)
@@ -97,7 +99,11 @@ def corrections(config: configuration.Config, facts: DataFacts, data: DataPlan) 
             "have something to read stay, the idle ones are not started"
         )
         if not better.readers_idle:
-            found.append(_correction("fewer-workers", better, why, 0.0))
+            found.append(
+                _correction(
+                    "fewer-workers", better, why, 0.0, {"data.workers": better.workers_per_rank}
+                )
+            )
     if found:
         found[0].recommended = True
     return found
@@ -138,7 +144,9 @@ def _faults(data: DataPlan, config: configuration.Config) -> tuple[float, ...]:
     )
 
 
-def _correction(id_: str, data: DataPlan, why: str, prepare_s: float) -> Correction:
+def _correction(
+    id_: str, data: DataPlan, why: str, prepare_s: float, changes: dict[str, str | int]
+) -> Correction:
     return Correction(
         id=id_,
         recommended=False,
@@ -147,9 +155,12 @@ def _correction(id_: str, data: DataPlan, why: str, prepare_s: float) -> Correct
         readers_busy=data.readers_busy or 0,
         readers_idle=data.readers_idle or 0,
         copies=data.copies or 1,
+        read_amplification=data.read_amplification or 1,
         resume="new-epoch",
         prepare_s=prepare_s,
+        changes=changes,
         why=why,
+        data=data,
     )
 
 

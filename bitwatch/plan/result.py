@@ -57,10 +57,13 @@ class DataPlan(msgspec.Struct, kw_only=True):
     open ("auto", "ask"). In mode reshard the row groups are the shards. `split` is what
     `datasets` does: nothing, in the modes that deal the text out by themselves.
 
-    `rows_per_rank` has one entry a rank. `steps_per_epoch` counts optimiser steps;
-    `imbalance_percent` compares the ranks' packed sequences (their rows where the size of
-    the text is not known). Only reading everything could tell these two exactly:
-    `estimated` says that they are there and are estimates.
+    `rows_per_rank`, `sequences_per_rank` (packed) and `steps_per_rank` have one entry a rank; the
+    last is what each rank's own share would be enough for. `steps_per_epoch` counts optimiser
+    steps: our ranks agree on the end, so all take as many as the one with the fewest.
+    `hang_risk`: ranks with different steps, which hangs a loop without such an agreement.
+    `imbalance_percent` compares the ranks' packed sequences (their rows where the size of the
+    text is not known). Only reading everything could tell sequences, steps, risk and imbalance
+    exactly: `estimated` says that they are there and are estimates.
     """
 
     num_shards: int | None = None
@@ -77,17 +80,23 @@ class DataPlan(msgspec.Struct, kw_only=True):
     copies: int | None = None
     read_amplification: int | None = None
     rows_per_rank: list[int] | None = None
+    sequences_per_rank: list[int] | None = None
+    steps_per_rank: list[int] | None = None
     steps_per_epoch: int | None = None
+    hang_risk: bool | None = None
     imbalance_percent: float | None = None
     estimated: bool = False
     assignment: list[ReaderShare] = msgspec.field(default_factory=list)
 
 
 class Correction(msgspec.Struct, kw_only=True):
-    """A data plan that works better, and what taking it costs.
+    """A way of reading that works better, what it would do (`data`), and what taking it costs.
 
-    `resume`: exact; new-epoch (model, optimiser and step go on, the order of the data
-    starts anew); or refused. `prepare_s`: seconds of work before the launch.
+    `changes` are keys of the configuration with their new values: with them it can be launched.
+    Empty for what a person must do first (new files), as `why` says. `resume`, in a run that
+    is under way: exact; new-epoch (model, optimiser and step go on, the order of the data
+    starts anew); or refused. `prepare_bytes` are written before the launch, in about
+    `prepare_s` seconds.
     """
 
     id: str
@@ -97,8 +106,20 @@ class Correction(msgspec.Struct, kw_only=True):
     readers_busy: int
     readers_idle: int
     copies: int
+    read_amplification: int
     resume: Literal["exact", "new-epoch", "refused"]
-    prepare_s: float
+    prepare_bytes: int = 0
+    prepare_s: float = 0.0
+    changes: dict[str, str | int] = msgspec.field(default_factory=dict)
+    why: str
+    data: DataPlan
+
+
+class Refused(msgspec.Struct, kw_only=True):
+    """A remedy that is often given and does not work here: what it says, and why not."""
+
+    id: str
+    remedy: str
     why: str
 
 
@@ -121,4 +142,5 @@ class Plan(msgspec.Struct, kw_only=True):
     data: DataPlan
     corrections: list[Correction]
     problems: list[Problem]
+    refused: list[Refused] = msgspec.field(default_factory=list)
     resume: Literal["exact", "new-epoch"] = "exact"

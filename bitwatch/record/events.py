@@ -1,15 +1,12 @@
 """The records of a run: one struct a kind, one JSON line a record.
 
-Readers must survive records of newer versions and torn or foreign lines, so decoding never
-raises: unknown fields are ignored, a line that is no record of ours decodes to None.
-JSON has neither NaN nor infinities: such a field is null, with its name and value in
-`nonfinite`, and comes back as the float it was. `t` is wall-clock seconds since the epoch,
-`m` seconds of the writer's monotonic clock, for durations within one source.
+`codec` makes lines of them and reads them back. `t` is wall-clock seconds since the epoch, `m`
+seconds of the writer's monotonic clock, for durations within one source. JSON has neither NaN
+nor infinities: such a field is null, with its name and value in `nonfinite`.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any, Literal
 
@@ -20,7 +17,7 @@ State = Literal[
 ]
 EndState = Literal["done", "failed", "stopped", "lost"]
 PhaseName = Literal["start", "prepare", "compile", "train", "evaluate", "checkpoint", "stop"]
-ReaderState = Literal["starting", "reading", "done", "idle", "failed"]
+ReaderState = Literal["starting", "reading", "waiting", "done", "idle", "failed"]
 Severity = Literal["info", "warning", "error"]
 
 
@@ -47,8 +44,9 @@ class RunStarted(Record):
 
 
 class AttemptStarted(Record):
-    """`cause` says why it was launched, `by` who asked for it. The rest is what a reader
-    needs of the attempt's configuration to judge what it sees."""
+    """`cause` says why it was launched, `by` who asked for it. `relaunch_of` is the attempt whose
+    settings it has, changed by `correction`; 0 for a launch of its own. The rest is what a
+    reader needs of the attempt's configuration to judge what it sees."""
 
     attempt: int = 1
     cause: str = ""
@@ -62,6 +60,8 @@ class AttemptStarted(Record):
     start_timeout_s: float = 600.0
     checkpoints: str = ""
     grace_s: float | None = None  # that torchrun was given for a stop
+    relaunch_of: int = 0
+    correction: str = ""
 
 
 class DataPlanned(Record):
@@ -265,12 +265,15 @@ class Checkpoint(Record):
 
 
 class Epoch(Record):
-    """The data came to its end on all ranks at the same step. `unread_rows` may be unknown."""
+    """The data came to its end on all ranks at the same step. `unread`: about how many packed
+    sequences of this rank's share nobody trained on, of `share`; None where that is not known."""
 
     rank: int = 0
     epoch: int = 0
     step: int = 0
     text: str = ""
+    unread: int | None = None
+    share: int | None = None
 
 
 class Note(Record):
@@ -296,7 +299,13 @@ class RankEnded(Record):
 
 class Reader(Record):
     """What one reader (a rank's dataloader worker, or the rank itself when there is none)
-    was given and has produced. `samples` counts packed sequences, `bytes` raw text bytes."""
+    was given and has produced. `samples` counts packed sequences, `bytes` raw text bytes.
+
+    reading: it is in the source, for a row. waiting: what it has read waits to be taken; all is
+    well with it. `moved` is the wall-clock time of its last row or change of state, so a reader
+    that has been "reading" since long ago is stuck. `shard` is the one that it is in, where
+    that is known.
+    """
 
     rank: int = 0
     loader: str = "train"
@@ -309,42 +318,5 @@ class Reader(Record):
     bytes: int = 0
     state: ReaderState = "starting"
     error: str = ""
-
-
-Any_ = (
-    RunStarted | AttemptStarted | DataPlanned | Action | Alert | AttemptEnded | RunEnded
-    | ProcessStart | ProcessExit | SharedMemory | Gpus | Processes | Minute
-    | ModelBuilt | Phase | Step | Evaluation | Checkpoint | Epoch | Note | RankEnded | Reader
-)  # fmt: skip
-
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Any_] = msgspec.json.Decoder(Any_)
-
-
-def encode(record: Record) -> bytes:
-    """One line, with its newline."""
-    odd: dict[str, str] = {}
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        if isinstance(value, float) and not math.isfinite(value):
-            odd[name] = str(value)
-    if odd:
-        record = msgspec.structs.replace(record, nonfinite=odd, **dict.fromkeys(odd))
-    return _encoder.encode(record) + b"\n"
-
-
-def decode(line: bytes) -> Any_ | None:
-    """The record in a line, or None when it is not one of ours. Never raises."""
-    try:
-        record = _decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError):
-        return None
-    for name, text in (record.nonfinite or {}).items():
-        try:
-            value = float(text)
-        except ValueError:
-            return None
-        if name in record.__struct_fields__ and getattr(record, name) is None:
-            setattr(record, name, value)
-    record.nonfinite = None
-    return record
+    moved: float = 0.0
+    shard: int | str | None = None

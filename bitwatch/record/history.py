@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 from bitwatch.record.state import KEPT, RankState
 
 PIECE_BYTES = 128 << 10  # a fraction of a millisecond's decoding
@@ -71,21 +71,21 @@ class Past:
         self.done = not block or beyond >= 0
         self._fold(self._decode(whole + newline))
 
-    def _decode(self, text: bytes) -> list[events.Any_]:
+    def _decode(self, text: bytes) -> list[codec.Any_]:
         try:
             return _lines.decode_lines(text)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
         records = []
         for line in text.splitlines():
-            record = events.decode(line) if line.strip() else None
+            record = codec.decode(line) if line.strip() else None
             if record is not None:
                 records.append(record)
             elif line.strip():
                 self.skipped += 1
         return records
 
-    def _fold(self, records: list[events.Any_]) -> None:
+    def _fold(self, records: list[codec.Any_]) -> None:
         xs: list[int] = []
         losses: list[float] = []
         for record in records:

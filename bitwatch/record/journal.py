@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 
 READ_BYTES = 1 << 20  # one read; a longer line is still read whole
 LONGEST_LINE_BYTES = 8 << 20  # what exceeds this is no record of ours and is skipped
@@ -36,7 +36,7 @@ class JournalWriter:
         self.lost = 0
 
     def write(self, record: events.Record, *, last_word: bool = False) -> bool:
-        line = events.encode(record)
+        line = codec.encode(record)
         whole = self._append(line)
         if not whole and last_word and self._reserve:
             with contextlib.suppress(OSError):
@@ -86,9 +86,9 @@ class JournalReader:
         self._rest = b""
         self._overlong = False
 
-    def read(self, limit_bytes: int | None = None) -> list[events.Any_]:
+    def read(self, limit_bytes: int | None = None) -> list[codec.Any_]:
         """The records of all whole lines since the last call, at most about `limit_bytes`."""
-        records: list[events.Any_] = []
+        records: list[codec.Any_] = []
         taken = 0
         try:
             with open(self.path, "rb", buffering=0) as file:
@@ -112,7 +112,7 @@ class JournalReader:
             pass  # not there yet, or gone: what was read stays read
         return records
 
-    def batches(self, limit_bytes: int = 4 * READ_BYTES) -> Iterator[list[events.Any_]]:
+    def batches(self, limit_bytes: int = 4 * READ_BYTES) -> Iterator[list[codec.Any_]]:
         """All records since the last call, a part of the file at a time: a week's record is
         never in memory as a whole."""
         while True:
@@ -121,7 +121,7 @@ class JournalReader:
             if self.offset - before < limit_bytes:
                 return
 
-    def _take(self, block: bytes, records: list[events.Any_]) -> None:
+    def _take(self, block: bytes, records: list[codec.Any_]) -> None:
         *lines, rest = (self._rest + block).split(b"\n")
         self._rest = rest
         for line in lines:
@@ -130,7 +130,7 @@ class JournalReader:
                 continue
             if not line.strip():
                 continue
-            record = events.decode(line)
+            record = codec.decode(line)
             if record is None:
                 self.skipped += 1
             else:
@@ -140,7 +140,7 @@ class JournalReader:
             self.skipped += 1
 
 
-def read_all(path: Path) -> tuple[list[events.Any_], int]:
+def read_all(path: Path) -> tuple[list[codec.Any_], int]:
     """All records of a file, and how many lines were skipped."""
     reader = JournalReader(path)
     return reader.read(), reader.skipped

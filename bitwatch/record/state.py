@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 from bitwatch.record.series import Series
 
 KEPT = 500  # evaluations, checkpoints, actions, ended alerts: enough for a screen's lists
@@ -107,7 +107,7 @@ class RunState(msgspec.Struct):
         return [self.readers[key] for key in sorted(self.readers) if key[0] == attempt]
 
 
-def fold(state: RunState, source: Source, records: Iterable[events.Any_]) -> None:
+def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None:
     """Takes records of one source, in the order in which they stand in it."""
     if source.kind == "journal":
         for record in records:
@@ -131,7 +131,7 @@ def fold(state: RunState, source: Source, records: Iterable[events.Any_]) -> Non
                     state.readers[key] = record
 
 
-def _journal(state: JournalState, record: events.Any_) -> None:
+def _journal(state: JournalState, record: codec.Any_) -> None:
     state.updated = max(state.updated, record.t)
     match record:
         case events.RunStarted():
@@ -165,7 +165,7 @@ def _attempt(state: JournalState, number: int) -> AttemptState:
     return state.attempts.setdefault(number, AttemptState())
 
 
-def _sample(state: SampleState, record: events.Any_) -> None:
+def _sample(state: SampleState, record: codec.Any_) -> None:
     """The files of the samples come in any order: the newest record wins."""
     if isinstance(record, events.Gpus) and (state.gpus is None or state.gpus.t <= record.t):
         state.gpus = record
@@ -175,7 +175,7 @@ def _sample(state: SampleState, record: events.Any_) -> None:
         state.processes = record
 
 
-def _prepare(state: PrepareState, record: events.Any_) -> None:
+def _prepare(state: PrepareState, record: codec.Any_) -> None:
     state.updated = max(state.updated, record.t)
     match record:
         case events.Phase():
@@ -184,7 +184,7 @@ def _prepare(state: PrepareState, record: events.Any_) -> None:
             state.ended = record
 
 
-def _rank(state: RankState, record: events.Any_) -> None:
+def _rank(state: RankState, record: codec.Any_) -> None:
     state.updated = max(state.updated, record.t)
     match record:
         case events.ProcessStart():

@@ -49,7 +49,8 @@ class ProcessRow(msgspec.Struct, kw_only=True):
 
 class View(msgspec.Struct, kw_only=True):
     """One run, now. Numbers that nobody knows are None. `rank_steps` has the newest step
-    record of every rank, `sampled` the time at which `processes` were seen. `leftovers` are what
+    record of every rank, `rank_epochs` its newest end of an epoch, `models` what rank 0 of each
+    attempt has built, `sampled` the time at which `processes` were seen. `leftovers` are what
     lives of ended attempts, `past_alerts` the history: raised and cleared, in that order."""
 
     run: str = ""
@@ -76,6 +77,10 @@ class View(msgspec.Struct, kw_only=True):
     last: events.Step | None = None
     recent: list[events.Step] = []
     epoch: events.Epoch | None = None
+    rank_epochs: dict[int, events.Epoch] = {}
+    relaunch_of: int = 0
+    correction: str = ""
+    models: list[tuple[int, events.ModelBuilt]] = []
     notes: list[events.Note] = []
     eta_s: float | None = None
     evaluations: list[events.Evaluation] = []
@@ -133,6 +138,12 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         last=first.step,
         recent=first.recent,
         epoch=first.epoch,
+        rank_epochs={n: rank.epoch for n, rank in ranks.items() if rank.epoch},
+        relaunch_of=started.relaunch_of,
+        correction=started.correction,
+        models=[
+            (n, rank.model) for (n, r), rank in sorted(state.ranks.items()) if r == 0 and rank.model
+        ],
         notes=first.notes,
         eta_s=None if over or run_state == "stalled" else _eta(first, started, now),
         evaluations=_all(state, "evaluations"),

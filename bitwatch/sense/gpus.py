@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 
 PR_SET_PDEATHSIG = 1
 MIB = 2**20
@@ -47,7 +47,7 @@ def main() -> None:
 
 def emit(record: events.Gpus) -> None:
     try:
-        os.write(1, events.encode(record))
+        os.write(1, codec.encode(record))
     except OSError:
         os._exit(0)  # nobody reads any more
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 from bitwatch.sense import processes
 
 SILENT_S = 10.0  # without a line for so long, a driver call hangs
@@ -64,7 +64,7 @@ class Sensor:
         self._heard = time.monotonic()
         *lines, self._rest = (self._rest + block).split(b"\n")
         records = [
-            record for line in lines if isinstance(record := events.decode(line), events.Gpus)
+            record for line in lines if isinstance(record := codec.decode(line), events.Gpus)
         ]
         if records:
             self.latest = records[-1]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 
 
 @given(st.floats(), st.floats() | st.none(), st.integers(0, 2**53))
 def test_every_float_comes_back_as_it_was(loss: float, norm: float | None, step: int) -> None:
     written = events.Step(step=step, loss=loss, grad_norm=norm, step_s=0.5)
-    read = events.decode(events.encode(written))
+    read = codec.decode(codec.encode(written))
     assert isinstance(read, events.Step)
     assert read.step == step
     assert read.loss == loss or (math.isnan(loss) and math.isnan(read.loss or 0.0))
@@ -24,15 +24,15 @@ def test_every_float_comes_back_as_it_was(loss: float, norm: float | None, step:
 
 
 def test_a_null_and_a_nan_are_told_apart() -> None:
-    line = events.encode(events.Step(loss=math.nan))
+    line = codec.encode(events.Step(loss=math.nan))
     assert b'"nonfinite":{"loss":"nan"}' in line
-    assert events.decode(events.encode(events.Step(loss=None))).loss is None  # type: ignore[union-attr]
-    assert math.isnan(events.decode(line).loss)  # type: ignore[union-attr, arg-type]
+    assert codec.decode(codec.encode(events.Step(loss=None))).loss is None  # type: ignore[union-attr]
+    assert math.isnan(codec.decode(line).loss)  # type: ignore[union-attr, arg-type]
 
 
 @given(st.binary(max_size=200))
 def test_any_line_is_a_record_or_nothing(line: bytes) -> None:
-    decoded = events.decode(line)
+    decoded = codec.decode(line)
     assert decoded is None or isinstance(decoded, events.Record)
 
 
@@ -51,9 +51,9 @@ def test_any_line_is_a_record_or_nothing(line: bytes) -> None:
     ],
 )
 def test_what_is_no_record_is_none(line: bytes) -> None:
-    assert events.decode(line) is None
+    assert codec.decode(line) is None
 
 
 def test_unknown_fields_are_ignored() -> None:
-    record = events.decode(b'{"kind":"step","step":4,"entropy":[1,{"a":2}],"t":1,"m":2}')
+    record = codec.decode(b'{"kind":"step","step":4,"entropy":[1,{"a":2}],"t":1,"m":2}')
     assert record == events.Step(step=4, t=1.0, m=2.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 from bitwatch.record.journal import JournalReader, JournalWriter, read_all
 
 
@@ -61,7 +61,7 @@ def test_a_torn_last_line_costs_only_itself(
 
 def test_foreign_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    good = events.encode(events.Step(step=1))
+    good = codec.encode(events.Step(step=1))
     foreign = b'{"kind":"from-the-future"}\n\x00\xff\n\n' + b"x" * (9 << 20) + b"\n"
     path.write_bytes(good + foreign + good)
     records, skipped = read_all(path)
@@ -71,7 +71,7 @@ def test_foreign_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 
 def test_only_the_ends_of_a_long_file_are_read_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "rank0.jsonl"
-    path.write_bytes(b"".join(events.encode(events.Step(step=i)) for i in range(5000)))
+    path.write_bytes(b"".join(codec.encode(events.Step(step=i)) for i in range(5000)))
     reader = JournalReader(path, ends_bytes=1000)
     seen = [r.step for r in reader.read() if isinstance(r, events.Step)]
     assert seen[0] == 0
@@ -79,16 +79,16 @@ def test_only_the_ends_of_a_long_file_are_read_when_asked(tmp_path: Path) -> Non
     assert len(seen) < 50
     assert reader.skipped == 0
     with open(path, "ab") as file:
-        file.write(events.encode(events.Step(step=5000)))
+        file.write(codec.encode(events.Step(step=5000)))
     assert [r.step for r in reader.read() if isinstance(r, events.Step)] == [5000]
 
 
 def test_a_file_that_is_replaced_by_a_shorter_one_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    path.write_bytes(b"".join(events.encode(events.Step(step=i)) for i in range(9)))
+    path.write_bytes(b"".join(codec.encode(events.Step(step=i)) for i in range(9)))
     reader = JournalReader(path)
     assert len(reader.read()) == 9
-    path.write_bytes(events.encode(events.Step(step=7)))
+    path.write_bytes(codec.encode(events.Step(step=7)))
     assert len(reader.read()) == 1
 
 

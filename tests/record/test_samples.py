@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 from pathlib import Path
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 from bitwatch.record.journal import read_all
 from bitwatch.record.samples import SampleWriter
 
@@ -48,4 +48,4 @@ def test_a_week_of_aggregates_is_far_below_the_journals_bound() -> None:
         gpu_memory_mib=[23034.123456] * 8,
         gpu_utilization_percent=[97.0] * 8,
     )
-    assert WEEK_MINUTES * len(events.encode(minute)) < JOURNAL_LIMIT_BYTES / 4
+    assert WEEK_MINUTES * len(codec.encode(minute)) < JOURNAL_LIMIT_BYTES / 4

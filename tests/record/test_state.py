@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bitwatch.record import events, rundir
+from bitwatch.record import codec, events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 from bitwatch.record.view import view
@@ -24,7 +24,7 @@ def started(attempt: int = 1, t: float = 900.0) -> events.AttemptStarted:
     return events.AttemptStarted(attempt=attempt, steps=100, ranks=2, log_every=10, t=t)
 
 
-def rank_records(rank: int, upto: int = 50) -> list[events.Any_]:
+def rank_records(rank: int, upto: int = 50) -> list[codec.Any_]:
     return [
         events.ProcessStart(pid=50 + rank, starttime=7, role="rank", rank=rank, t=901.0),
         events.ModelBuilt(built=10, held=[5, 5], ranks=2, t=902.0),
@@ -36,7 +36,7 @@ def rank_records(rank: int, upto: int = 50) -> list[events.Any_]:
     ]
 
 
-def a_run() -> dict[Source, list[events.Any_]]:
+def a_run() -> dict[Source, list[codec.Any_]]:
     reader = events.Reader(rank=1, worker=1, state="idle", t=904.0)
     return {
         JOURNAL: [
@@ -51,7 +51,7 @@ def a_run() -> dict[Source, list[events.Any_]]:
     }
 
 
-def folded(run: dict[Source, list[events.Any_]]) -> RunState:
+def folded(run: dict[Source, list[codec.Any_]]) -> RunState:
     state = RunState()
     for source, records in run.items():
         fold(state, source, records)
@@ -84,7 +84,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> rundir.RunDir:
         if path is None and source.kind == "rank":
             path = run.rank(1, source.rank)
         path = path or run.attempt(1) / "readers" / source.name
-        path.write_bytes(b"".join(map(events.encode, records)))
+        path.write_bytes(b"".join(map(codec.encode, records)))
     return run
 
 
@@ -141,8 +141,8 @@ def test_what_a_living_run_shows() -> None:
 
 def test_a_nan_loss_is_a_nan_in_the_view() -> None:
     run = a_run()
-    line = events.encode(events.Step(step=60, loss=math.nan, t=960.0))
-    run[Source("rank", 1, 0)].append(events.decode(line))  # type: ignore[arg-type]
+    line = codec.encode(events.Step(step=60, loss=math.nan, t=960.0))
+    run[Source("rank", 1, 0)].append(codec.decode(line))  # type: ignore[arg-type]
     seen = view(folded(run), NOW, LIVE)
     assert seen.last
     assert math.isnan(seen.last.loss)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_a_nan_loss_is_a_nan_in_the_view() -> None:
     ],
 )
 def test_the_state_comes_from_record_and_liveness(
-    more: list[events.Any_], liveness: Liveness, now: float, state: str, supervisor: str
+    more: list[codec.Any_], liveness: Liveness, now: float, state: str, supervisor: str
 ) -> None:
     run = a_run()
     run[JOURNAL] += more

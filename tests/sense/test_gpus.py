@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
 from bitwatch.sense import processes
 from bitwatch.supervise import sensor as sensing
 from bitwatch.supervise.sensor import Sensor
@@ -39,7 +39,7 @@ def first_line(environment: dict[str, str]) -> events.Gpus:
         command, stdout=subprocess.PIPE, env={**os.environ, **environment}
     ) as child:
         assert child.stdout
-        record = events.decode(child.stdout.readline())
+        record = codec.decode(child.stdout.readline())
         child.kill()
     assert isinstance(record, events.Gpus)
     return record
