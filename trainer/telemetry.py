@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
-from bitwatch.record.rundir import RunDir, own_starttime
+from bitwatch.record.kernel import own_starttime
+from bitwatch.record.rundir import RunDir
 from trainer.failures import Failed
 
 USAGE_ERROR = 2  # exit status

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel, rundir
 from bitwatch.record.journal import JournalReader
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
@@ -161,7 +161,7 @@ def newest_accounts(names: list[str]) -> list[str]:
 
 def lives(pid: int, starttime: int) -> bool:
     """Whether exactly this process is there and not a zombie."""
-    return rundir.starttime(pid) == starttime
+    return kernel.starttime(pid) == starttime
 
 
 def _names(folder: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """The directory of a run: its layout, its identity, and the lock of its one writer.
 
-Knows paths and facts of this machine's kernel (boot id, pid namespace, /proc). Knows nothing
-of what the records say: see `state` for that.
+Knows nothing of what the records say: see `state` for that.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from bitwatch.record import kernel
 
 REBOOTED = "ended at reboot"
 RESERVE_BYTES = 256 << 10  # kept for the last words of a run whose disk is full
@@ -76,12 +77,20 @@ class RunDir:
     def plan(self, n: int) -> Path:
         return self.attempt(n) / "plan.json"
 
+    def facts(self, n: int) -> Path:
+        """What the plan was made from."""
+        return self.attempt(n) / "facts.json"
+
     def exit(self, n: int) -> Path:
         return self.attempt(n) / "exit.json"
 
     def stop(self, n: int) -> Path:
         """The file that asks an attempt to stop: written by anyone, read by rank 0."""
         return self.attempt(n) / "stop"
+
+    def relaunch(self, n: int) -> Path:
+        """The file that asks for a next attempt after this one, and how."""
+        return self.attempt(n) / "relaunch"
 
     def logs(self, n: int) -> Path:
         return self.attempt(n) / "logs"
@@ -169,7 +178,9 @@ class Lock:
                 holder = run.holder()
                 who = f" (pid {holder.pid})" if holder else ""
                 raise LockHeld(f"{run.id}: another supervisor{who} holds this run") from None
-        me = Holder(pid=os.getpid(), starttime=own_starttime(), pid_namespace=pid_namespace())
+        me = Holder(
+            pid=os.getpid(), starttime=kernel.own_starttime(), pid_namespace=kernel.pid_namespace()
+        )
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, msgspec.json.encode(me), 0)
@@ -211,8 +222,8 @@ def create(home: Path, name: str, **facts: Any) -> RunDir:
             name=name,
             created=time.time(),
             host=os.uname().nodename,
-            boot_id=boot_id(),
-            pid_namespace=pid_namespace(),
+            boot_id=kernel.boot_id(),
+            pid_namespace=kernel.pid_namespace(),
             uid=os.getuid(),
             **facts,
         )
@@ -308,41 +319,12 @@ def _entries(path: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-# ---------------------------------------------------------------------------------------
-# Facts of this kernel
-
-
-def boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def pid_namespace() -> int:
-    return os.stat("/proc/self/ns/pid").st_ino
-
-
-def starttime(pid: int) -> int | None:
-    """Clock ticks since boot at which `pid` started; None when there is no such process or
-    it is already dead (a zombie)."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    if not fields or fields[0] in (b"Z", b"X"):
-        return None
-    return int(fields[19])
-
-
-def own_starttime() -> int:
-    return starttime(os.getpid()) or 0
-
-
 def is_here(identity: Identity) -> str:
     """Empty when the run's processes could be on this machine now; else why not."""
     if identity.host != os.uname().nodename:
         return f"on another host ({identity.host})"
-    if identity.boot_id != boot_id():
+    if identity.boot_id != kernel.boot_id():
         return REBOOTED
-    if identity.pid_namespace != pid_namespace():
+    if identity.pid_namespace != kernel.pid_namespace():
         return "in another pid namespace (a container)"
     return ""

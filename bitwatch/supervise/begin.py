@@ -18,7 +18,7 @@ from bitwatch.config import Config
 from bitwatch.plan import resume
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.result import Plan
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -160,7 +160,7 @@ def move_here(run: RunDir) -> None:
     """A run that ended at a reboot goes on under this boot. What it recorded of processes
     before proves nothing any more: the same pid and start time may come again."""
     identity = run.identity()
-    if identity.boot_id == rundir.boot_id():
+    if identity.boot_id == kernel.boot_id():
         return
     follower = Follower(run)
     follower.poll()
@@ -174,7 +174,7 @@ def move_here(run: RunDir) -> None:
                 events.ProcessExit(pid=pid, starttime=starttime, role=start.role, rank=start.rank)
             )
         journal.close()
-        identity.boot_id = rundir.boot_id()
+        identity.boot_id = kernel.boot_id()
         rundir.write_identity(run, identity)
     finally:
         lock.release()

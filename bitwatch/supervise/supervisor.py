@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from bitwatch import config as configuration
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower, Liveness, lives
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
@@ -89,7 +89,7 @@ class Supervisor:
         )
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
         pid = launch.start_agent(self.run, self.attempt, c, on_cpu, grace_s)
-        self.agent = (pid, rundir.starttime(pid) or 0)
+        self.agent = (pid, kernel.starttime(pid) or 0)
         self._look()  # recorded at once: should we die now, it can still be found
 
     def adopt(self, by: str) -> None:

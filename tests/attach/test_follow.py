@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from bitwatch.attach.follow import Feed, Reading, Snapshot
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import GLANCE_BYTES, Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
@@ -117,7 +117,7 @@ def ended_home(tmp_path: Path) -> Path:
 
 def test_ranks_without_a_supervisor_are_reconnecting(run: RunDir) -> None:
     writer = JournalWriter(run.rank(1, 0))
-    me = events.ProcessStart(pid=os.getpid(), starttime=rundir.own_starttime(), role="rank", rank=0)
+    me = events.ProcessStart(pid=os.getpid(), starttime=kernel.own_starttime(), role="rank", rank=0)
     writer.write(me)
     writer.close()
     seen = look(Reading(run))
@@ -197,7 +197,7 @@ def test_a_newer_version_is_said_and_shown(supervised: RunDir) -> None:
 
 def test_leftovers_of_ended_attempts_are_seen(supervised: RunDir) -> None:
     """This process stands in for one: it is recorded in an attempt that has ended."""
-    me = (os.getpid(), rundir.own_starttime())
+    me = (os.getpid(), kernel.own_starttime())
     recorded.write(
         supervised.journal,
         [

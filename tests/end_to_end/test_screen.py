@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
@@ -196,7 +196,7 @@ def test_the_supervisor_cleans_what_an_earlier_attempt_left(shell: Shell, tmp_pa
     other.run("run", str(other.config), "--set", "train.steps=10")
     run = RunDir(Path(other.one()["dir"]))
     stray = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    key = (stray.pid, rundir.starttime(stray.pid) or 0)
+    key = (stray.pid, kernel.starttime(stray.pid) or 0)
     writer = JournalWriter(run.journal)
     writer.write(
         events.ProcessStart(

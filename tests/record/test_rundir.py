@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bitwatch.record import rundir
+from bitwatch.record import kernel, rundir
 from bitwatch.record.rundir import Lock, LockHeld, RunDir, RunDirError
 
 
@@ -105,7 +105,7 @@ def test_a_zombie_and_a_foreign_start_time_do_not_live() -> None:
     if not child:
         os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    assert rundir.starttime(child) is None
+    assert kernel.starttime(child) is None
     os.waitpid(child, 0)
-    assert rundir.starttime(child) is None
-    assert rundir.starttime(os.getpid()) == rundir.own_starttime() > 0
+    assert kernel.starttime(child) is None
+    assert kernel.starttime(os.getpid()) == kernel.own_starttime() > 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch.attach import commands
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -46,7 +46,7 @@ def _process(program: str) -> Iterator[Key]:
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     if "print" in program:
         assert process.stdout and process.stdout.readline()
-    start = rundir.starttime(process.pid)
+    start = kernel.starttime(process.pid)
     assert start is not None
     yield process.pid, start
     process.kill()
@@ -120,14 +120,14 @@ def test_a_recorded_exit_is_believed(run: RunDir, sleeper: Key) -> None:
 
 def test_neither_ourselves_nor_our_ancestors(run: RunDir) -> None:
     me, parent = os.getpid(), os.getppid()
-    keys = [(me, rundir.own_starttime()), (parent, rundir.starttime(parent) or 0)]
+    keys = [(me, kernel.own_starttime()), (parent, kernel.starttime(parent) or 0)]
     journal(run, ATTEMPT, *(start(key) for key in keys), ENDED)
     assert commands.clean(run) == "nothing is left of ended attempts"
 
 
 def test_an_attempt_that_may_live_is_not_touched(run: RunDir, sleeper: Key) -> None:
     """Its agent lives, so its record is not closed, and nothing of it is a leftover."""
-    agent = start((os.getpid(), rundir.own_starttime()), role="agent")
+    agent = start((os.getpid(), kernel.own_starttime()), role="agent")
     journal(run, ATTEMPT, agent, start(sleeper))
     assert found(run) == []
     assert commands.clean(run) == "nothing is left of ended attempts"

@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import os, signal, sys, time
-from bitwatch.record import rundir
+from bitwatch.record import kernel, rundir
 from bitwatch.supervise import reaper
 
 assert reaper.reap() == []
@@ -21,7 +21,7 @@ for code in (0, 7):
 pid = os.fork()
 if not pid:
     signal.pause()
-start = rundir.starttime(pid)
+start = kernel.starttime(pid)
 os.kill(pid, signal.SIGKILL)
 codes[pid] = (None, signal.SIGKILL)
 seen = {}
@@ -63,7 +63,7 @@ threading.Thread(target=lambda: (sys.stdin.read(), os._exit(7))).start()
 ctypes.CDLL(None).pthread_exit(None)
 '''
 child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE)
-start = rundir.starttime(child.pid)
+start = kernel.starttime(child.pid)
 while processes.read_stat(child.pid).state != "Z":
     time.sleep(0.01)
 assert reaper.runs(child.pid, start)
@@ -74,7 +74,7 @@ while reaper.runs(child.pid, start):
 (ended,) = reaper.reap()
 assert (ended.pid, ended.status) == (child.pid, 7)
 assert not reaper.runs(child.pid, start)
-assert reaper.runs(os.getppid(), rundir.starttime(os.getppid()))
+assert reaper.runs(os.getppid(), kernel.starttime(os.getppid()))
 child.returncode = 7
 """
 

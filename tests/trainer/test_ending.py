@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bitwatch.record import events, rundir
+from bitwatch.record import events, kernel
 from trainer import checkpoint
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ POISONED = Path(__file__).with_name("poisoned.py")
 
 
 def alive(starts: list[events.ProcessStart]) -> list[int]:
-    return [start.pid for start in starts if rundir.starttime(start.pid) == start.starttime]
+    return [start.pid for start in starts if kernel.starttime(start.pid) == start.starttime]
 
 
 def processes(launched: Any, ranks: int) -> list[events.ProcessStart]:

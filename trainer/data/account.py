@@ -13,7 +13,8 @@ from pathlib import Path
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
-from bitwatch.record.rundir import RunDir, own_starttime
+from bitwatch.record.kernel import own_starttime
+from bitwatch.record.rundir import RunDir
 from trainer.telemetry import process_start
 
 SELDOM_S = 1.0  # between two records of a reader that is reading

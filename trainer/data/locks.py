@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from bitwatch.record.rundir import Holder, own_starttime, pid_namespace
+from bitwatch.record.kernel import own_starttime, pid_namespace
+from bitwatch.record.rundir import Holder
 
 
 def try_to_write(path: Path) -> int | None:
