@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import os, signal, sys, time
-from bitwatch.record import kernel, rundir
+from bitwatch.record import kernel
 from bitwatch.supervise import reaper
 
 assert reaper.reap() == []
@@ -53,7 +53,7 @@ def test_words_for_how_a_process_ended() -> None:
 
 HALF_DEAD = """
 import ctypes, os, subprocess, sys, time
-from bitwatch.record import rundir
+from bitwatch.record import kernel
 from bitwatch.sense import processes
 from bitwatch.supervise import reaper
 
