@@ -198,6 +198,21 @@ def parse(table: dict[str, Any], where: str, *, lenient: bool = False) -> Config
     return config
 
 
+def changed(config: Config, changes: dict[str, Any]) -> Config:
+    """Another configuration, with these keys ("data.sharding") set. Raises ConfigError."""
+    table = msgspec.to_builtins(config)
+    for key, value in changes.items():
+        section, _, name = key.partition(".")
+        table.setdefault(section, {})[name] = value
+    return parse(table, "the change", lenient=False)
+
+
+def value(config: Config, key: str) -> Any:
+    """Of a key ("data.sharding") that there is."""
+    section, _, name = key.partition(".")
+    return getattr(getattr(config, section), name)
+
+
 def anchored(config: Config, folder: Path) -> Config:
     """With places as absolute paths: ranks run elsewhere, and a resume may come from another
     directory. Relative ones are taken from `folder`, as the shell would. A word that names

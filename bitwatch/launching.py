@@ -115,7 +115,7 @@ def launch(
     run = old or begin.create(home, config, facts, sys.argv)
     made = run.path
     try:
-        attempt = begin.new_attempt(run, config, plan, begin.device_of(config, facts))
+        attempt = begin.new_attempt(run, config, plan, begin.device_of(config, facts), facts)
         made = run.attempt(attempt) if old else made
         by = f"bitwatch run (pid {os.getpid()})"
         begin.start_supervisor(run, attempt, "launch", by, "resumed" if old else "first launch")

@@ -1,6 +1,6 @@
-"""What a viewer may have done to a run: a stop, and the end of leftovers.
+"""What a viewer may have done to a run: a stop, a relaunch, and the end of leftovers.
 
-Both name what was seen when a person asked; what has changed since is left alone and said.
+All name what was seen when a person asked; what has changed since is left alone and said.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, view
 from bitwatch.strict import ConfigError
 from bitwatch.supervise import begin, control, leftovers, stopping
+from bitwatch.supervise import relaunch as wished
 
 GRACE_S = 3.0
 
@@ -43,6 +44,41 @@ def stop(run: RunDir, attempt: int) -> str:
     with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
         begin.start_supervisor(run, attempt, "adopt", by, "stop")
     return f"attempt {attempt} stops, with a checkpoint; its supervisor was gone and is back"
+
+
+def relaunch(run: RunDir, attempt: int, correction: str) -> str:
+    """Sees to it that the attempt after exactly this one begins: stopped first with a checkpoint
+    while it lives. Raises RunDirError, ControlError, ConfigError or OSError when it cannot be."""
+    elsewhere = rundir.is_here(run.identity())
+    if elsewhere and elsewhere != rundir.REBOOTED:
+        raise RunDirError(f"{run.id}: {elsewhere}; it can only be relaunched there")
+    follower = Follower(run, glance=True)
+    follower.poll()
+    alive = follower.liveness()
+    newest = follower.state.newest_attempt()
+    if newest != attempt:
+        return f"attempt {attempt} is over; attempt {newest} came next"
+    by = f"the screen (pid {os.getpid()})"
+    wished.facts_of(run, attempt)  # an older record lacks them, and a supervisor has no time
+    if alive.supervisor:
+        request = control.Request("relaunch", by, attempt=attempt, correction=correction)
+        answer = control.ask(Path(run.identity().socket), request)
+        if not answer.ok:
+            raise RunDirError(answer.text)
+        return answer.text
+    words = wished.following(run, attempt, correction).words
+    lives = alive.agent or bool(alive.ranks)
+    if lives:
+        stopping.ask(run, attempt, f"{by}, for a relaunch")
+    elif elsewhere:
+        begin.close_record(run, by)
+        begin.move_here(run)
+    wished.ask(run, attempt, correction, by, anew=True)
+    try:
+        begin.start_supervisor(run, attempt, "adopt" if lives else "relaunch", by, "relaunch")
+    except rundir.LockHeld:
+        return f"attempt {attempt} is being relaunched already"
+    return f"attempt {attempt + 1} follows attempt {attempt}: {words}"
 
 
 def clean(run: RunDir) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bitwatch.config import Config, Model
+from bitwatch.config import Config, Model, value
 
 Order = dict[str, Any]
 
@@ -30,7 +30,7 @@ def order(config: Config) -> Order:
     keys = (*ALWAYS, *(INDEXED if mode == "indexed" else STREAMED))
     if mode == "reshard" and config.data.shuffle:
         keys = (*keys, "run.seed")
-    return {key: _value(config, key) for key in keys} | {"data.sharding": mode}
+    return {key: value(config, key) for key in keys} | {"data.sharding": mode}
 
 
 def is_exact(config: Config) -> bool:
@@ -67,11 +67,6 @@ def refusal(changed: list[str]) -> str:
         'or allow --new-epoch (some text is seen again). With data.sharding = "indexed" from the '
         "start, ranks and workers may change"
     )
-
-
-def _value(config: Config, key: str) -> Any:
-    section, name = key.split(".")
-    return getattr(getattr(config, section), name)
 
 
 def _said(value: Any) -> str:

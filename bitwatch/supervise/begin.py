@@ -73,14 +73,17 @@ def not_resumable(run: RunDir, config: Config) -> tuple[list[str], list[str]]:
     return [], []
 
 
-def new_attempt(run: RunDir, config: Config, plan: Plan, device: str) -> int:
-    """Writes what the attempt will be launched with. Raises RunDirError."""
+def new_attempt(run: RunDir, config: Config, plan: Plan, device: str, facts: Facts) -> int:
+    """Writes what the attempt will be launched with, and what the plan was made from. Raises
+    RunDirError, and leaves no attempt that could not be written."""
     attempt = rundir.new_attempt(run)
     try:
+        rundir.write_whole(run.facts(attempt), msgspec.json.encode(facts))
         rundir.write_whole(run.config(attempt), configuration.dump(config).encode())
         whole = {**msgspec.to_builtins(plan), "device": device}
         rundir.write_whole(run.plan(attempt), msgspec.json.format(msgspec.json.encode(whole)))
     except OSError as error:
+        rundir.remove(run.attempt(attempt))
         raise RunDirError(f"{run.attempt(attempt)}: {error.strerror}") from None
     return attempt
 
@@ -88,7 +91,7 @@ def new_attempt(run: RunDir, config: Config, plan: Plan, device: str) -> int:
 def start_supervisor(
     run: RunDir, attempt: int, how: str, by: str, cause: str
 ) -> subprocess.Popen[bytes]:
-    """Starts a detached supervisor (`how`: launch or adopt) and waits until it holds the run.
+    """Starts a detached supervisor (`how`: launch, adopt or relaunch) and waits until it holds the run.
 
     Raises LockHeld when another one does, RunDirError when it ends before it has begun.
     """

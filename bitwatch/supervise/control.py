@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import selectors
 import socket
 import stat
 import struct
@@ -22,13 +23,15 @@ ANSWER_S = 5.0
 
 
 class Request(msgspec.Struct):
-    """`command`: status, stop or clean. `by` is who asks, for the record. With an `attempt`,
-    only that one is meant: a later one does not answer to it."""
+    """`command`: status, stop, clean or relaunch. `by` is who asks, for the record. With an
+    `attempt`, only that one is meant: a later one does not answer to it. `correction` says what
+    the next attempt is to do better (see `relaunch`)."""
 
     command: str
     by: str = ""
     now: bool = False
     attempt: int = 0
+    correction: str = ""
 
 
 class Answer(msgspec.Struct):
@@ -63,6 +66,35 @@ def listen(path: Path) -> socket.socket:
     server.listen(8)
     server.setblocking(False)
     return server
+
+
+class Server:
+    """The supervisor's end, while it listens. What cannot be opened is no reason to fail: a
+    stop by file still works."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket: socket.socket | None = None
+
+    def listen(self, selector: selectors.BaseSelector, name: str) -> None:
+        """Opens the socket, and again when somebody has removed it."""
+        if self._socket is not None and self._path.exists():
+            return
+        if self._socket is not None:
+            selector.unregister(self._socket)
+            self._socket.close()
+            self._socket = None
+        with contextlib.suppress(OSError, ControlError):
+            self._socket = listen(self._path)
+            selector.register(self._socket, selectors.EVENT_READ, name)
+
+    def receive(self) -> tuple[socket.socket, Request] | None:
+        return receive(self._socket) if self._socket else None
+
+    def close(self) -> None:
+        if self._socket:
+            self._socket.close()
+            self._path.unlink(missing_ok=True)
 
 
 def receive(server: socket.socket) -> tuple[socket.socket, Request] | None:

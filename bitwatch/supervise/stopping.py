@@ -22,10 +22,12 @@ class Stop(msgspec.Struct):
 
 
 def ask(run: RunDir, attempt: int, by: str, *, now: bool = False) -> None:
-    """Asks an attempt to stop. The first to ask stays in the file; `now` overrules a gentle
-    one. Raises OSError when the file cannot be written. A run whose directory somebody has
-    deleted can be stopped too: the ranks look for nothing but this file."""
+    """Asks an attempt to stop, for good: a wish to relaunch it is taken away. The first to ask
+    stays in the file; `now` overrules a gentle one. Raises OSError when the file cannot be
+    written. A run whose directory somebody has deleted can be stopped too: the ranks look for
+    nothing but this file."""
     run.attempt(attempt).mkdir(parents=True, exist_ok=True, mode=0o700)
+    run.relaunch(attempt).unlink(missing_ok=True)
     before = read(run, attempt)
     if before is None or (now and not before.now):
         data = msgspec.json.encode(Stop(by=by, t=time.time(), now=now))

@@ -1,11 +1,11 @@
 """The detached process that owns a run: launches an attempt, watches it, writes its record.
 
-    python -m bitwatch.supervise.supervisor DIRECTORY ATTEMPT launch|adopt BY CAUSE
+    python -m bitwatch.supervise.supervisor DIRECTORY ATTEMPT launch|adopt|relaunch BY CAUSE
 
 `launch` starts torchrun. `adopt` takes over an attempt whose supervisor has died: the same
-loop, with processes that are no children of ours, so their exit status stays unknown. One
-thread, one loop: it wakes when a child ends, a request comes, the sensor speaks, or a tick
-has passed.
+loop, with processes that are no children of ours, so their exit status stays unknown.
+`relaunch` makes the next attempt of one that has ended. One thread, one loop: it wakes when
+a child ends, a request comes, the sensor speaks, or a tick has passed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import ctypes
 import os
 import selectors
 import signal
-import socket
 import sys
 import time
 from pathlib import Path
@@ -29,7 +28,17 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
-from bitwatch.supervise import cleanup, control, ending, grace, launch, leftovers, reaper, stopping
+from bitwatch.supervise import (
+    cleanup,
+    control,
+    ending,
+    grace,
+    launch,
+    reaper,
+    relaunch,
+    requests,
+    stopping,
+)
 from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
@@ -58,13 +67,13 @@ class Supervisor:
         self.sensor = Sensor(self.config.watch.sample_s)
         self.agent: tuple[int, int] | None = None
         self.agent_exit: reaper.Exit | None = None
-        self.server: socket.socket | None = None
+        self.server = control.Server(control.socket_path(run.path))
         self.escalation = Escalation(run, attempt, self._grace_s, self.journal)
         self.identified = False
 
     # -- beginning ----------------------------------------------------------------------
 
-    def launch(self, by: str, cause: str) -> None:
+    def launch(self, by: str, cause: str, relaunch_of: int = 0, correction: str = "") -> None:
         on_cpu = self.plan.get("device") != "cuda"
         self.follower.poll()  # earlier attempts have measured their checkpoints
         grace_s = self._grace_s()
@@ -85,6 +94,8 @@ class Supervisor:
                 start_timeout_s=c.parallel.start_timeout_s,
                 checkpoints=str(self.run.checkpoints(c.checkpoint.folder)),
                 grace_s=grace_s,
+                relaunch_of=relaunch_of,
+                correction=correction,
             )
         )
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
@@ -104,11 +115,12 @@ class Supervisor:
 
     # -- the loop -----------------------------------------------------------------------
 
-    def supervise(self) -> None:
+    def supervise(self) -> tuple[str, str]:
+        """Until the attempt has ended and its record is closed; its state and cause."""
         selector = selectors.DefaultSelector()
         wake = _signal_pipe()
         selector.register(wake, selectors.EVENT_READ, "signal")
-        self._listen(selector)
+        self.server.listen(selector, "control")
         self.sensor.start(selector)
         tick_s = min(1.0, self.config.watch.sample_s)
         next_tick = 0.0
@@ -125,11 +137,13 @@ class Supervisor:
             self._reap()
             if time.monotonic() >= next_tick or self._ended():
                 next_tick = time.monotonic() + tick_s
-                self._listen(selector)
+                self.server.listen(selector, "control")
                 self._tick(selector)
             if self._ended():
                 break
-        self._finish()
+        selector.close()
+        os.close(wake)
+        return self._finish()
 
     def _tick(self, selector: selectors.BaseSelector) -> None:
         self.follower.poll()
@@ -137,7 +151,7 @@ class Supervisor:
         self.tree.sample(self.sensor.latest)
         self.sensor.check(selector)
         self.watch.look(self._view())
-        self._look_for_stop()
+        self.look_for_stop()
 
     def _look(self) -> None:
         known = {pid: "sensor" for pid in self.sensor.pids}
@@ -178,18 +192,18 @@ class Supervisor:
     def _grace_s(self) -> float:
         return grace.grace_s(self.config.watch.grace_s, self.plan, self.follower.state)
 
-    def _ask_to_stop(self, by: str, *, now: bool = False) -> None:
+    def ask_to_stop(self, by: str, *, now: bool = False) -> None:
         """As anybody does, by the file; what cannot be written is done at once, by signals."""
         try:
             stopping.ask(self.run, self.attempt, by, now=now)
         except OSError:
             self.escalation.take(stopping.Stop(by=by, t=time.time(), now=True))
 
-    def _look_for_stop(self) -> None:
+    def look_for_stop(self) -> None:
         if self.lock.is_deleted() and not stopping.read(self.run, self.attempt):
             # Nobody could see or stop it any more: it ends with a checkpoint, if that still
             # has a place.
-            self._ask_to_stop("the deletion of its directory")
+            self.ask_to_stop("the deletion of its directory")
         if self.escalation.look(self.agent):
             left = cleanup.end(self._leftovers(), 0.0, self._reap)
             self.escalation.killed(len(left))
@@ -201,7 +215,7 @@ class Supervisor:
 
     # -- ending -------------------------------------------------------------------------
 
-    def _finish(self) -> None:
+    def _finish(self) -> tuple[str, str]:
         """Ends what is left, says how it ended, and closes the record."""
         for _ in range(5):  # what was just being forked is seen by the next scan
             targets = self._leftovers()
@@ -230,9 +244,13 @@ class Supervisor:
         )
         self.run.reserve.unlink(missing_ok=True)
         self.sensor.stop()
-        if self.server:
-            self.server.close()
-            control.socket_path(self.run.path).unlink(missing_ok=True)
+        self.server.close()
+        return state, cause
+
+    def close(self) -> None:
+        """The record's files: a next attempt opens its own."""
+        self.journal.close()
+        self.samples.close()
 
     def _wait_for_trackers(self) -> None:
         deadline = time.monotonic() + TRACKERS_S
@@ -255,45 +273,13 @@ class Supervisor:
         for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
                 by = f"{signal.Signals(number).name} to the supervisor"
-                self._ask_to_stop(by)
-
-    def _listen(self, selector: selectors.BaseSelector) -> None:
-        """Opens the control socket, and again when somebody has removed it."""
-        path = control.socket_path(self.run.path)
-        if self.server is not None and path.exists():
-            return
-        if self.server is not None:
-            selector.unregister(self.server)
-            self.server.close()
-            self.server = None
-        with contextlib.suppress(OSError, control.ControlError):  # a stop by file still works
-            self.server = control.listen(path)
-            selector.register(self.server, selectors.EVENT_READ, "control")
+                self.ask_to_stop(by)
 
     def _answer(self) -> None:
-        assert self.server
-        received = control.receive(self.server)
-        if received is None:
-            return
-        peer, request = received
-        ok, text = True, ""
-        if request.attempt not in (0, self.attempt):  # whoever asks has seen an earlier one
-            ok, text = False, f"attempt {request.attempt} is over; this is {self.attempt}"
-        elif request.command == "stop":
-            self._ask_to_stop(request.by, now=request.now)
-            self._look_for_stop()
-        elif request.command == "clean":
-            text = self._clean(request.by)
-        elif request.command != "status":
-            ok, text = False, f"unknown command {request.command}"
-        control.reply(peer, control.Answer(ok, text, pid=os.getpid(), attempt=self.attempt))
-
-    def _clean(self, by: str) -> str:
-        """Of earlier attempts only: what is left of this one is ended with it."""
-        self.follower.poll()
-        ended = leftovers.ended_attempts(self.follower.state) - {self.attempt}
-        grace_s = self.config.watch.leftover_grace_s
-        return leftovers.end(self.follower.state, ended, self.journal, by, grace_s)
+        received = self.server.receive()
+        if received is not None:
+            peer, request = received
+            control.reply(peer, requests.answer(self, request))
 
 
 def main() -> None:
@@ -310,13 +296,30 @@ def main() -> None:
     except rundir.RunDirError as error:
         print(error, file=sys.stderr)
         sys.exit(UNUSABLE)
-    supervisor = Supervisor(run, int(attempt), lock)
-    if how == "launch":
-        supervisor.launch(by, cause)
-    else:
-        supervisor.adopt(by)
-    supervisor.supervise()
+    try:
+        _own(run, int(attempt), lock, how, by, cause)
+    except rundir.RunDirError as error:
+        print(error, file=sys.stderr)
+        sys.exit(UNUSABLE)
     lock.release()
+
+
+def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -> None:
+    """Attempt after attempt, as long as somebody wishes for a next one."""
+    following: relaunch.Launch | None = relaunch.Launch(attempt, by, cause)
+    if how == "relaunch":
+        following = relaunch.of_ended(run, attempt, by)
+    while following is not None:
+        attempt = following.attempt
+        supervisor = Supervisor(run, attempt, lock)
+        if how == "adopt":
+            supervisor.adopt(by)
+        else:
+            supervisor.launch(*following[1:])
+        how = "launch"
+        ended = supervisor.supervise()
+        following = relaunch.take_up(run, attempt, ended, supervisor.journal)
+        supervisor.close()
 
 
 def _plan(run: RunDir, attempt: int) -> dict:

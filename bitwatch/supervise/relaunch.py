@@ -1,0 +1,213 @@
+"""A relaunch: the next attempt of a run, with other settings or with the same.
+
+A wish travels as a file, `attempts/<n>/relaunch`, so that it outlives whoever asked; of several
+who ask, the first is heard. Whoever holds the run's lock acts on it when attempt n has ended,
+with a checkpoint: else there would be something to lose, and a person decides anew. A stop that
+is asked for meanwhile takes the wish away (`stopping`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bitwatch import config as configuration
+from bitwatch.config import Config
+from bitwatch.plan import resume
+from bitwatch.plan.facts import Facts
+from bitwatch.plan.preflight import make_plan
+from bitwatch.plan.result import Plan
+from bitwatch.record import events, rundir
+from bitwatch.record.follow import Follower
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.strict import ConfigError
+from bitwatch.supervise import begin, ending, gather, leftovers
+
+SAME, BACK = "same", "back"
+LEFTOVER_GRACE_S = 3.0
+ASKED, CANCELLED, FAILED = "relaunch", "relaunch-cancelled", "relaunch-failed"  # actions
+
+
+class Wish(msgspec.Struct):
+    """`correction` is the id of one of the attempt's plan, "same" for its settings as they
+    were, or "back" for those of the attempt that it relaunched."""
+
+    correction: str = SAME
+    by: str = "unknown"
+    t: float = 0.0
+
+
+class Following(NamedTuple):
+    """What the next attempt would be launched with. `words` say what is different."""
+
+    config: Config
+    facts: Facts
+    plan: Plan
+    words: str
+
+
+def ask(run: RunDir, attempt: int, correction: str, by: str, *, anew: bool = False) -> Wish:
+    """Writes the wish, and returns the one that counts: the first. `anew` replaces one that
+    nobody has acted on. Raises OSError."""
+    path = run.relaunch(attempt)
+    wish = Wish(correction, by, time.time())
+    data = msgspec.json.encode(wish)
+    if anew:
+        rundir.write_whole(path, data)
+        return wish
+    whole = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        whole.write_bytes(data)
+        os.link(whole, path)  # whole, and never in place of another
+    except FileExistsError:
+        return read(run, attempt) or wish
+    finally:
+        whole.unlink(missing_ok=True)
+    return wish
+
+
+def read(run: RunDir, attempt: int) -> Wish | None:
+    """The wish, if there is one; a file that cannot be understood is none."""
+    try:
+        return msgspec.json.decode(run.relaunch(attempt).read_bytes(), type=Wish)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def following(run: RunDir, attempt: int, correction: str) -> Following:
+    """The settings, the plan and the words of the attempt that a wish would make.
+
+    Raises RunDirError, in a sentence, for what cannot be launched or would lose something that
+    nobody has been told of.
+    """
+    source, words = attempt, "with the same settings"
+    if correction == BACK:
+        source = _relaunched_by(run, attempt)
+        words = f"back to the settings of attempt {source}"
+    try:
+        config = configuration.load(run.config(source), lenient=True)
+        allowed = correction in (SAME, BACK)
+        if not allowed:
+            found = _correction(run, attempt, correction)
+            changes = found["changes"]
+            words = ", ".join(
+                f"{key} = {value} instead of {configuration.value(config, key)}"
+                for key, value in changes.items()
+            )
+            config = configuration.changed(config, changes)
+            allowed = found["resume"] == "new-epoch"
+    except ConfigError as error:
+        raise RunDirError(str(error)) from None
+    model, lost = begin.not_resumable(run, config)
+    if model:
+        raise RunDirError(f"{run.id}: its checkpoint is of another model: {', '.join(model)}")
+    if lost and not allowed:
+        raise RunDirError(f"{run.id}: {resume.refusal(lost)}")
+    facts = facts_of(run, source)
+    plan = make_plan(config, facts, launching=True)
+    if errors := [problem for problem in plan.problems if problem.severity == "error"]:
+        raise RunDirError(" ".join(f"{error.text} {error.next}".strip() for error in errors))
+    plan.resume = "new-epoch" if lost else "exact"
+    return Following(config, facts, plan, words)
+
+
+def facts_of(run: RunDir, attempt: int) -> Facts:
+    """What an attempt's plan was made from; asked of the trainer again, which takes seconds,
+    where an older version has not kept it."""
+    try:
+        return msgspec.json.decode(run.facts(attempt).read_bytes(), type=Facts)
+    except (OSError, msgspec.MsgspecError):
+        config = configuration.load(run.config(attempt), lenient=True)
+        facts = gather.gather(config)
+        rundir.write_whole(run.facts(attempt), msgspec.json.encode(facts))
+        return facts
+
+
+class Launch(NamedTuple):
+    """What `supervisor` launches next."""
+
+    attempt: int
+    by: str
+    cause: str
+    relaunch_of: int = 0
+    correction: str = ""
+
+
+def take_up(
+    run: RunDir, attempt: int, ended: tuple[str, str], journal: JournalWriter
+) -> Launch | None:
+    """The next attempt, made and ready to be launched, when somebody wished for one and
+    `ended` (state, cause) of this one lets it be. For the holder of the lock."""
+    wish = read(run, attempt)
+    if wish is None:
+        return None
+    state, cause = ended
+    on = f"attempt {attempt}"
+    if state == "done":
+        journal.write(
+            events.Action(name=CANCELLED, by=wish.by, on=on, result="the run was done before")
+        )
+        return None
+    try:
+        if cause or state != "stopped":
+            raise RunDirError(
+                f"attempt {attempt} ended without a checkpoint of its own ({state}"
+                f"{f': {cause}' if cause else ''}); R goes on from the newest one there is"
+            )
+        return _made(run, attempt, wish)
+    except (RunDirError, OSError) as error:
+        journal.write(events.Action(name=FAILED, by=wish.by, on=on, result=str(error)))
+        return None
+
+
+def of_ended(run: RunDir, attempt: int, by: str) -> Launch | None:
+    """The same for an attempt that had ended before anybody wished. Closes its record and ends
+    what it has left behind first. Raises RunDirError when there is a later one already."""
+    if run.attempts()[-1] != attempt:
+        raise RunDirError(f"{run.id}: attempt {attempt} is over; {run.attempts()[-1]} came next")
+    follower = Follower(run)
+    follower.poll()
+    known = follower.state.journal.attempts.get(attempt)
+    if known is None or known.ended is None:
+        ending.close_dead(run, follower, attempt, by)
+        follower.poll()
+    journal = JournalWriter(run.journal, run.reserve)
+    try:
+        ended = leftovers.ended_attempts(follower.state)
+        leftovers.end(follower.state, ended, journal, by, LEFTOVER_GRACE_S)
+        return take_up(run, attempt, ("stopped", ""), journal)
+    finally:
+        journal.close()
+
+
+def _made(run: RunDir, attempt: int, wish: Wish) -> Launch:
+    settings = following(run, attempt, wish.correction)
+    device = begin.device_of(settings.config, settings.facts)
+    number = begin.new_attempt(run, settings.config, settings.plan, device, settings.facts)
+    cause = f"relaunch of attempt {attempt}: {settings.words}"
+    return Launch(number, wish.by, cause, attempt, wish.correction)
+
+
+def _correction(run: RunDir, attempt: int, wanted: str) -> dict[str, Any]:
+    try:
+        plan = msgspec.json.decode(run.plan(attempt).read_bytes())
+        found = next(c for c in plan["corrections"] if c["id"] == wanted and c["changes"])
+        return {"resume": "new-epoch", **found}
+    except (OSError, msgspec.MsgspecError, KeyError, TypeError, StopIteration):
+        raise RunDirError(
+            f"{run.plan(attempt)}: offers no correction {wanted!r} that can be launched"
+        ) from None
+
+
+def _relaunched_by(run: RunDir, attempt: int) -> int:
+    """The attempt that this one was a relaunch of."""
+    follower = Follower(run, glance=True)
+    follower.poll()
+    known = follower.state.journal.attempts.get(attempt)
+    if known is None or known.started is None or not known.started.relaunch_of:
+        raise RunDirError(f"{run.id}: attempt {attempt} is no relaunch: nothing to go back to")
+    return known.started.relaunch_of
