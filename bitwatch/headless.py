@@ -26,7 +26,8 @@ INTERRUPTED = 130
 
 
 def follow(run: RunDir, attempt: int, signals: Signals) -> int:
-    """Prints the attempt until it ends, passing signals on as stops; the exit code."""
+    """Prints the attempt, and those that it is relaunched as, until the end, passing signals on
+    as stops; the exit code."""
     lines, follower = Lines(run.path, terminal_width()), Follower(run)
     try:
         while True:
@@ -35,6 +36,7 @@ def follow(run: RunDir, attempt: int, signals: Signals) -> int:
                 return 0
             news = follower.poll()
             seen = view(follower.state, time.time(), follower.liveness())
+            attempt = max(attempt, seen.attempt)
             if seen.attempt == attempt:  # a resumed run shows its last one until this begins
                 for line in lines.new(seen):
                     print(line, flush=True)

@@ -23,13 +23,18 @@ WORDS = {"start": "starting", "stop": "stopping", "prepare": "preparing", "compi
 
 
 class Lines:
-    """Turns successive views of one attempt into the lines that are new. `width` is that of
+    """Turns successive views of a run into the lines that are new. `width` is that of
     the terminal they are for, None for a log of any width."""
 
     def __init__(self, path: Path, width: int | None = None) -> None:
         self._path = path
         self._width = width
         self._wide = width is None or width >= WIDE
+        self._begin(0)
+
+    def _begin(self, attempt: int) -> None:
+        """With nothing said yet."""
+        self._attempt = attempt
         self._header = False
         self._columns = False
         self._phase: tuple[str, str] = ("", "")
@@ -39,6 +44,10 @@ class Lines:
         self._seen: set[tuple[str, int]] = set()
 
     def new(self, seen: View) -> Iterator[str]:
+        if seen.attempt != self._attempt:
+            if self._attempt:
+                yield ""
+            self._begin(seen.attempt)
         if not self._header:
             if not seen.plan:
                 return
@@ -107,6 +116,8 @@ class Lines:
 def header(seen: View, path: Path) -> Iterator[str]:
     resumed = f" · attempt {seen.attempt}" if seen.attempt > 1 else ""
     yield f"bitwatch  {seen.name}{resumed} · {seen.run}"
+    if seen.relaunch_of:
+        yield f"launched  {literal(seen.launched)}"
     model = seen.plan.get("model") or {}
     yield f"model     {model_words(model.get('asked'), model.get('built'), model.get('held'))}"
     where = "on GPUs" if seen.device == "cuda" else "on this machine's CPU"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bitwatch.record import events
+from bitwatch.record import afterwards, events
 from bitwatch.record.follow import Liveness
 from bitwatch.record.series import Series
 from bitwatch.record.state import AttemptState, PrepareState, RankState, RunState
@@ -48,7 +48,8 @@ class ProcessRow(msgspec.Struct, kw_only=True):
 
 
 class View(msgspec.Struct, kw_only=True):
-    """One run, now. Numbers that nobody knows are None. `rank_steps` has the newest step
+    """One run, now. Numbers that nobody knows are None. `launched` says why the attempt was
+    launched, `cause` why it ended. `rank_steps` has the newest step
     record of every rank, `rank_epochs` its newest end of an epoch, `models` what rank 0 of each
     attempt has built, `sampled` the time at which `processes` were seen. `leftovers` are what
     lives of ended attempts, `past_alerts` the history: raised and cleared, in that order."""
@@ -57,6 +58,7 @@ class View(msgspec.Struct, kw_only=True):
     name: str = ""
     state: events.State = "preparing"
     attempt: int = 0
+    launched: str = ""
     cause: str = ""
     note: str = ""
     supervisor: Literal["alive", "gone", "ended"] = "ended"
@@ -118,6 +120,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         name=run.name if run else "",
         state=run_state,
         attempt=number,
+        launched=started.cause,
         cause=cause,
         note=note,
         supervisor="alive" if liveness.supervisor else ("ended" if over else "gone"),
@@ -158,36 +161,11 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         gpus=state.samples.gpus,
         alerts=[
             *(a for (n, _), a in state.journal.alerts.items() if n == number and not over),
-            *_leftovers(liveness, now),
+            *afterwards.alerts(state, number, (run_state, cause), liveness.leftovers, now),
         ],
         leftovers=list(liveness.leftovers),
         past_alerts=list(state.journal.alert_history),
     )
-
-
-def _leftovers(liveness: Liveness, now: float) -> list[events.Alert]:
-    """What no supervisor can raise: that something of an ended attempt is still there."""
-    if not liveness.leftovers:
-        return []
-    many = len(liveness.leftovers)
-    attempts = sorted({process.attempt for process in liveness.leftovers})
-    return [
-        events.Alert(
-            id="leftovers",
-            severity="error",
-            text=f"{many} {'process' if many == 1 else 'processes'} of ended attempt "
-            f"{', '.join(map(str, attempts))} still there",
-            evidence=[
-                f"pid {p.pid}: {p.role}{'' if p.rank is None else f' of rank {p.rank}'}, "
-                f"recorded in attempt {p.attempt}"
-                for p in liveness.leftovers
-            ],
-            next="c cleans them up",
-            attempt=attempts[-1],
-            t=now,
-            m=0.0,
-        )
-    ]
 
 
 def _processes(state: RunState) -> list[ProcessRow]:

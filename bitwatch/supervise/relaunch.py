@@ -21,6 +21,7 @@ from bitwatch.plan.facts import Facts
 from bitwatch.plan.preflight import make_plan
 from bitwatch.plan.result import Plan
 from bitwatch.record import events, rundir
+from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -29,7 +30,7 @@ from bitwatch.supervise import begin, ending, gather, leftovers
 
 SAME, BACK = "same", "back"
 LEFTOVER_GRACE_S = 3.0
-ASKED, CANCELLED, FAILED = "relaunch", "relaunch-cancelled", "relaunch-failed"  # actions
+ASKED, CANCELLED = "relaunch", "relaunch-cancelled"  # actions
 
 
 class Wish(msgspec.Struct):
@@ -160,7 +161,7 @@ def take_up(
             )
         return _made(run, attempt, wish)
     except (RunDirError, OSError) as error:
-        journal.write(events.Action(name=FAILED, by=wish.by, on=on, result=str(error)))
+        journal.write(events.Action(name=RELAUNCH_FAILED, by=wish.by, on=on, result=str(error)))
         return None
 
 
