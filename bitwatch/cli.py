@@ -69,7 +69,8 @@ def run(
     from bitwatch import headless as face
     from bitwatch import launching, screen
     from bitwatch.record import rundir
-    from bitwatch.supervise import begin
+    from bitwatch.supervise import begin, targets
+    from bitwatch.supervise.gather import gather
 
     if new_epoch and resume is None:
         raise click.UsageError("--new-epoch goes with --resume RUN: a new run has no place to lose")
@@ -78,10 +79,8 @@ def run(
     old = launching.resumable(rundir.find(home, resume)) if resume is not None else None
     settings = launching.settings(config, changes, sharding, old)
     face.say("looking at the model and the data")
-    facts, plan = launching.planned(settings, launching=True)
-    launching.refuse(plan)
-    launching.say_mode(settings, plan)
-    settings.data.sharding = plan.data.mode
+    facts, before = gather(settings), targets.earlier(home, settings.run.name, old)
+    settings, plan = launching.decided(settings, facts, before, None)
     if old:
         launching.refuse_another_run(old, settings, new_epoch)
     if new_epoch:
@@ -112,15 +111,19 @@ def plan(
     as_json: bool,
 ) -> int:
     """What would happen, without launching."""
+    from bitwatch import config as configuration
     from bitwatch import headless as face
     from bitwatch import launching
     from bitwatch.plan import fit, preflight
     from bitwatch.planned import lines
+    from bitwatch.supervise import targets
+    from bitwatch.supervise.gather import gather
 
     settings = launching.settings(config, changes, sharding, None)
     if gpu is not None:
         fit.asked(gpu)  # a name that is not known is said before anything is looked at
-    _, made = launching.planned(settings, launching=False, gpu=gpu)
+    before = targets.earlier(configuration.home(), settings.run.name, None)
+    made = preflight.make_plan(settings, gather(settings), gpu=gpu, before=before)
     if as_json:
         click.echo(preflight.to_json(made), nl=False)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bitwatch import config as configuration
@@ -11,14 +12,14 @@ from bitwatch import headless as face
 from bitwatch.config import Config
 from bitwatch.plan import resume
 from bitwatch.plan.facts import Facts
+from bitwatch.plan.guard import Target
 from bitwatch.plan.preflight import make_plan
 from bitwatch.plan.result import Plan
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir
 from bitwatch.supervise import begin
-from bitwatch.supervise.gather import gather
 
-USAGE, REFUSED, HELD = 2, 3, 4
+USAGE, REFUSED, HELD, CANCELLED = 2, 3, 4, 130
 # Problems of the configuration or of a path: usage, not a judgement about a sound one.
 USAGE_PROBLEMS = {"more-ranks-than-gpus", "data-unusable", "model-unusable"}
 
@@ -77,10 +78,42 @@ def refuse_another_run(old: RunDir, config: Config, new_epoch: bool) -> None:
         raise Failure(f"{old.id}: {resume.refusal(lost)}", REFUSED)
 
 
-def planned(config: Config, *, launching: bool, gpu: str | None = None) -> tuple[Facts, Plan]:
-    """What is known about model, data and machine, and what would happen."""
-    facts = gather(config)
-    return facts, make_plan(config, facts, launching=launching, gpu=gpu)
+Ask = Callable[[str, Plan, bool], str | None]
+
+
+def decided(
+    config: Config, facts: Facts, before: Sequence[Target], ask: Ask | None
+) -> tuple[Config, Plan]:
+    """The configuration with a way of reading, and its plan, which has no error.
+
+    Where the configuration leaves the choice open ("ask"), `ask` is given the run's name, the
+    plan as configured and whether that is impossible; it answers with a correction's id,
+    "as-is", or None for no launch at all. Without an `ask`, or with nothing to choose, the best
+    is taken. `before` is what earlier attempts, or runs of the name, aimed at. Raises Failure.
+    """
+    taken = config
+    if config.data.sharding == "ask":
+        configured = make_plan(config, facts, launching=True, before=before)
+        changes = [c.changes for c in configured.corrections if c.changes]
+        choice = "auto"
+        if ask is not None and changes:
+            better = configuration.changed(config, changes[0])
+            refuse(
+                make_plan(better, facts, launching=True, before=before)
+            )  # wrong whatever is chosen
+            blocked = any(problem.severity == "error" for problem in configured.problems)
+            answer = ask(config.run.name, configured, blocked)
+            if answer is None:
+                raise Failure("nothing was launched", CANCELLED)
+            choice = answer
+        found = [c.changes for c in configured.corrections if c.id == choice]
+        taken = configuration.changed(config, found[0] if found else {"data.sharding": choice})
+    plan = make_plan(taken, facts, launching=True, before=before)
+    refuse(plan)
+    if plan.data.mode_reason:
+        asked, mode = config.data.sharding, plan.data.mode
+        face.say(f'data.sharding = "{asked}": {mode} ({plan.data.mode_reason})')
+    return configuration.changed(taken, {"data.sharding": plan.data.mode}), plan
 
 
 def code_of(plan: Plan) -> int:
@@ -98,13 +131,6 @@ def refuse(plan: Plan) -> None:
     if blocking := errors or unknown:
         text = " ".join(f"{problem.text} {problem.next}".strip() for problem in blocking)
         raise Failure(text, code_of(plan) or REFUSED)
-
-
-def say_mode(config: Config, plan: Plan) -> None:
-    """Which way of reading was taken, and why, where the configuration left it open."""
-    if plan.data.mode_reason:
-        asked, taken = config.data.sharding, plan.data.mode
-        face.say(f'data.sharding = "{asked}": {taken} ({plan.data.mode_reason})')
 
 
 def launch(

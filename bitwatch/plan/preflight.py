@@ -6,10 +6,12 @@ stays None in it, and is said as a problem.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from bitwatch import config as configuration
-from bitwatch.plan import fit, memory, modes, parameters, problems, reading
+from bitwatch.plan import fit, guard, memory, modes, parameters, problems, reading
 from bitwatch.plan.facts import DataFacts, DeviceFacts, Facts, ModelFacts
 from bitwatch.plan.result import (
     DataPlan,
@@ -27,13 +29,15 @@ def make_plan(
     *,
     launching: bool = False,
     gpu: str | None = None,
+    before: Sequence[guard.Target] = (),
 ) -> Plan:
     """The plan of `config` under `facts`.
 
     `launching` says that the machine of the facts is the one that is about to train. A plan
     alone may be made on a machine without any GPU: that is then only a warning. `gpu` names
-    the GPUs that it is made for, where they are not this machine's. Raises ConfigError for a
-    name that `fit` does not know.
+    the GPUs that it is made for, where they are not this machine's. `before` is what earlier
+    attempts, or runs of the name, aimed at. Raises ConfigError for a name that `fit` does not
+    know.
     """
     model = _model(config, facts.model or ModelFacts())
     text = facts.data or DataFacts()
@@ -44,6 +48,7 @@ def make_plan(
     found = [
         *problems.about_facts(facts),
         *problems.about_model(model, config.parallel.ranks),
+        *guard.about_target(model, config.parallel.ranks, before),
         *problems.about_devices(config, None if gpu else facts.devices, launching=launching),
         *fit.about_memory(config, room, most_ranks),
         *problems.about_mode(config, text, data),

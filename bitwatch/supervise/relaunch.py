@@ -26,7 +26,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.strict import ConfigError
-from bitwatch.supervise import begin, ending, gather, leftovers
+from bitwatch.supervise import begin, ending, gather, leftovers, targets
 
 SAME, BACK = "same", "back"
 LEFTOVER_GRACE_S = 3.0
@@ -109,7 +109,8 @@ def following(run: RunDir, attempt: int, correction: str) -> Following:
     if lost and not allowed:
         raise RunDirError(f"{run.id}: {resume.refusal(lost)}")
     facts = facts_of(run, source)
-    plan = make_plan(config, facts, launching=True)
+    before = targets.earlier(run.path.parent, config.run.name, run)
+    plan = make_plan(config, facts, launching=True, before=before)
     if errors := [problem for problem in plan.problems if problem.severity == "error"]:
         raise RunDirError(" ".join(f"{error.text} {error.next}".strip() for error in errors))
     plan.resume = "new-epoch" if lost else "exact"
@@ -139,19 +140,22 @@ class Launch(NamedTuple):
 
 
 def take_up(
-    run: RunDir, attempt: int, ended: tuple[str, str], journal: JournalWriter
+    run: RunDir,
+    attempt: int,
+    ended: tuple[str, str],
+    journal: JournalWriter,
+    heard: Wish | None = None,
 ) -> Launch | None:
     """The next attempt, made and ready to be launched, when somebody wished for one and
-    `ended` (state, cause) of this one lets it be. For the holder of the lock."""
+    `ended` (state, cause) of this one lets it be. `heard` is the wish that was there once. For
+    the holder of the lock."""
     wish = read(run, attempt)
-    if wish is None:
-        return None
     state, cause = ended
     on = f"attempt {attempt}"
-    if state == "done":
-        journal.write(
-            events.Action(name=CANCELLED, by=wish.by, on=on, result="the run was done before")
-        )
+    if wish is None or state == "done":
+        if gone := wish or heard:
+            why = "a stop was asked for" if wish is None else "the run was done before"
+            journal.write(events.Action(name=CANCELLED, by=gone.by, on=on, result=why))
         return None
     try:
         if cause or state != "stopped":

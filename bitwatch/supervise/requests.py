@@ -40,7 +40,7 @@ def _relaunch(to: Supervisor, request: Request) -> tuple[bool, str]:
     try:
         words = relaunch.following(to.run, to.attempt, request.correction).words
         to.ask_to_stop(f"{request.by}, for a relaunch")
-        relaunch.ask(to.run, to.attempt, request.correction, request.by)
+        to.wish = relaunch.ask(to.run, to.attempt, request.correction, request.by)
     except (OSError, RunDirError) as error:
         return False, f"not relaunched: {error}"
     to.journal.write(events.Action(name=relaunch.ASKED, by=request.by, on=on, result=words))

@@ -69,6 +69,7 @@ class Supervisor:
         self.agent_exit: reaper.Exit | None = None
         self.server = control.Server(control.socket_path(run.path))
         self.escalation = Escalation(run, attempt, self._grace_s, self.journal)
+        self.wish: relaunch.Wish | None = None  # that was heard
         self.identified = False
 
     # -- beginning ----------------------------------------------------------------------
@@ -318,7 +319,7 @@ def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -
             supervisor.launch(*following[1:])
         how = "launch"
         ended = supervisor.supervise()
-        following = relaunch.take_up(run, attempt, ended, supervisor.journal)
+        following = relaunch.take_up(run, attempt, ended, supervisor.journal, supervisor.wish)
         supervisor.close()
 
 

@@ -1,0 +1,132 @@
+"""What a wish for a next attempt comes to: made, refused in a sentence, or taken away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bitwatch import config as configuration
+from bitwatch.plan.facts import CacheFacts, DataFacts, DeviceFacts, Facts, ModelFacts, Parameter
+from bitwatch.plan.facts import Shard as File
+from bitwatch.plan.preflight import make_plan
+from bitwatch.record import events, rundir
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.supervise import begin, relaunch, stopping
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    """The demo as it is, planned from two files that leave half of its readers idle."""
+    config = configuration.load(configuration.bundled("configs/demo.toml"))
+    files = [File(name=f"{i}.txt", rows=9000, text_bytes=1 << 20) for i in range(2)]
+    facts = Facts(
+        model=ModelFacts(parameters=[Parameter(name="w", shape=[100])]),
+        data=DataFacts(
+            format="text",
+            num_shards=2,
+            shards=files,
+            cache=CacheFacts(folder=str(tmp_path), free_bytes=1 << 40),
+        ),
+        devices=DeviceFacts(),
+    )
+    made = rundir.create(tmp_path, "demo")
+    begin.new_attempt(made, config, make_plan(config, facts, launching=True), "cpu", facts)
+    return made
+
+
+def take_up(run: RunDir, state: str, cause: str = "") -> tuple[relaunch.Launch | None, list[str]]:
+    """What is launched next, and what the journal says of it."""
+    journal = JournalWriter(run.journal)
+    launch = relaunch.take_up(run, 1, (state, cause), journal)
+    journal.close()
+    records = read_all(run.journal)[0] if run.journal.exists() else []
+    return launch, [f"{r.name}: {r.result}" for r in records if isinstance(r, events.Action)]
+
+
+def test_the_first_wish_is_heard_and_garbage_is_none(run: RunDir) -> None:
+    assert relaunch.read(run, 1) is None
+    assert relaunch.ask(run, 1, "indexed", "one").by == "one"
+    assert relaunch.ask(run, 1, "same", "two").by == "one"
+    assert relaunch.ask(run, 1, "same", "three", anew=True).by == "three"
+    assert sorted(path.name for path in run.attempt(1).glob(".*")) == []
+    run.relaunch(1).write_bytes(b"\xff{")
+    assert relaunch.read(run, 1) is None
+
+
+def test_the_next_attempt_has_the_correction_and_says_so(run: RunDir) -> None:
+    relaunch.ask(run, 1, "indexed", "somebody")
+    launch, said = take_up(run, "stopped")
+    assert said == []
+    cause = "relaunch of attempt 1: data.sharding = indexed instead of as-is"
+    assert launch == relaunch.Launch(2, "somebody", cause, 1, "indexed")
+    plan = json.loads(run.plan(2).read_bytes())
+    assert (plan["data"]["mode"], plan["data"]["readers_idle"]) == ("indexed", 0)
+    assert (plan["resume"], plan["device"]) == ("exact", "cpu")  # there is no place to lose yet
+    assert configuration.load(run.config(2)).data.sharding == "indexed"
+    assert relaunch.facts_of(run, 2) == relaunch.facts_of(run, 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "says"),
+    [
+        ("failed", "rank 1: no room", "without a checkpoint of its own (failed: rank 1: no room)"),
+        ("stopped", "by force", "without a checkpoint of its own (stopped: by force)"),
+        ("lost", "", "without a checkpoint of its own (lost)"),
+        ("done", "", "relaunch-cancelled: the run was done before"),
+    ],
+)
+def test_what_ended_otherwise_is_not_relaunched(
+    run: RunDir, state: str, cause: str, says: str
+) -> None:
+    relaunch.ask(run, 1, "indexed", "somebody")
+    launch, (said,) = take_up(run, state, cause)
+    assert launch is None
+    assert says in said
+    assert run.attempts() == [1]
+
+
+def test_without_a_wish_or_after_a_stop_nothing_follows(run: RunDir) -> None:
+    assert take_up(run, "stopped") == (None, [])
+    relaunch.ask(run, 1, "indexed", "somebody")
+    stopping.ask(run, 1, "somebody else")
+    assert take_up(run, "stopped") == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("no-such", "no correction 'no-such' that can be launched"),
+        ("more-files", "no correction 'more-files' that can be launched"),
+        ("back", "attempt 1 is no relaunch"),
+    ],
+)
+def test_what_is_not_offered_is_refused(run: RunDir, wanted: str, says: str) -> None:
+    with pytest.raises(RunDirError, match=says):
+        relaunch.following(run, 1, wanted)
+
+
+def test_a_plan_with_an_error_is_never_launched(run: RunDir) -> None:
+    changed = configuration.load(run.config(1), ["model.expected_parameters=7"])
+    rundir.write_whole(run.config(1), configuration.dump(changed).encode())
+    with pytest.raises(RunDirError, match="has 100 parameters, not the 7"):
+        relaunch.following(run, 1, "indexed")
+    relaunch.ask(run, 1, "indexed", "somebody")
+    launch, (said,) = take_up(run, "stopped")
+    assert launch is None and said.startswith("relaunch-failed: The model has 100 parameters")
+
+
+def test_a_checkpoint_of_another_model_is_never_gone_on_from(run: RunDir) -> None:
+    saved = run.checkpoints() / "step-5"
+    saved.mkdir(parents=True)
+    model = {"d_model": 64, "heads": 2, "layers": 4, "feedforward": 512, "context": 256}
+    text = {"epoch": 0, "position": 40, "order": {"data.sharding": "as-is"}}
+    manifest = {"config": {"model": model}, "counters": {"text": text}}
+    (saved / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RunDirError, match=r"another model: model.d_model was 64 and is 128"):
+        relaunch.following(run, 1, "indexed")
+    model["d_model"] = 128
+    (saved / "manifest.json").write_text(json.dumps(manifest))
+    assert relaunch.following(run, 1, "indexed").plan.resume == "new-epoch"
