@@ -19,6 +19,7 @@ GONE_S = 2.0  # a sample so much newer than the account has seen whether its pro
 
 NEVER = "never"  # no account of this reader, and none to come
 AT_WORK = ("starting", "reading", "waiting")  # of an account: it will go on by itself
+SHOWN_SHARDS = 4  # of one reader, in a sentence
 HALTED = ("T", "t")  # by a signal, or under a debugger: the letter of /proc/PID/stat
 
 Key = tuple[int, int]  # rank, worker
@@ -80,3 +81,25 @@ def _is_gone(view: View, reader: Reader, letters: dict[tuple[int, int], str], le
         return letter in ("Z", "X")
     seen = bool(letters) and view.sampled is not None
     return seen and (view.sampled or 0.0) > reader.t + GONE_S
+
+
+def shard_of(reader: Reader) -> str:
+    """What it is in, or was given, in words: "shard 1"; empty for nothing."""
+    shards = [reader.shard] if reader.shard is not None else reader.shards
+    if not shards:
+        return ""
+    if shards == ["index"]:
+        return "the index"
+    shown = ", ".join(str(shard) for shard in shards[:SHOWN_SHARDS])
+    more = f" and {len(shards) - SHOWN_SHARDS} more" if len(shards) > SHOWN_SHARDS else ""
+    return f"shard{'s' if len(shards) > 1 else ''} {shown}{more}"
+
+
+def doing(reader: Reader) -> str:
+    """What it did when it last wrote: "reading shard 1"; empty where its account says nothing."""
+    what = shard_of(reader)
+    if reader.state == "reading" and what:
+        return f"reading {what}"
+    if reader.state == "waiting" and what:
+        return f"with {what} open"
+    return {"idle": "given nothing to read", "done": "done with its text"}.get(reader.state, "")
