@@ -1,7 +1,7 @@
 """Alerts about who reads what, from the readers' own accounts and the ranks' step records.
 
 What the plan foresaw is raised by `watch`; an alert of the same id here adds what came of it.
-No text or evidence changes while nothing happens: each change is a line in the journal.
+No text changes while nothing happens: each change is a line in the journal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def remedy(view: View, otherwise: str) -> str:
             leave = "--new-epoch " if correction.get("resume") == "new-epoch" else ""
             run = view.run or "RUN"
             return (
-                f"R on the screen relaunches it with {_named(changes)}; or: "
+                f"R on the screen relaunches it with {_named(changes)}; or, once it is stopped: "
                 f"bitwatch run --resume {run} {leave}{how}"
             )
     return otherwise

@@ -13,9 +13,10 @@ HEAVY = ("torch", "datasets", "numpy", "textual", "rich", "pyarrow", "psutil", "
 # What `ls` loads of ours, and of others: an addition here is a decision, not an accident.
 ALLOWED = {
     "bitwatch", "bitwatch.cli", "bitwatch.config", "bitwatch.strict", "bitwatch.text",
-    "bitwatch.listing", "bitwatch.record", "bitwatch.record.events", "bitwatch.record.follow",
-    "bitwatch.record.journal", "bitwatch.record.rundir", "bitwatch.record.series",
-    "bitwatch.record.state", "bitwatch.record.view",
+    "bitwatch.listing", "bitwatch.record", "bitwatch.record.codec", "bitwatch.record.events",
+    "bitwatch.record.follow", "bitwatch.record.journal", "bitwatch.record.recent",
+    "bitwatch.record.rundir", "bitwatch.record.series", "bitwatch.record.state",
+    "bitwatch.record.view",
 }  # fmt: skip
 OTHERS = {"click", "msgspec", "platformdirs", "typing_extensions"}  # the last by msgspec
 

@@ -39,6 +39,24 @@ def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> 
     assert all(record.attempt == 1 for record in records)
 
 
+def test_new_evidence_is_written_and_another_pid_is_not(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    problem = {"id": "workers-exceed-shards", "severity": "warning", "text": "t", "next": "n"}
+    view = View(attempt=1, ranks=2, workers=2, plan={"problems": [problem]})
+    watch.look(view, NOW)
+    view.readers = readers("reading", "idle")
+    watch.look(view, NOW)
+    for reader in view.readers:
+        reader.pid += 1000  # the next epoch's
+    watch.look(view, NOW)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(record.id, len(record.evidence)) for record in records] == [
+        ("workers-exceed-shards", 1),
+        ("workers-exceed-shards", 2),
+        ("idle-reader", 1),
+    ]
+
+
 def test_a_checkpoint_that_outlasts_the_grace_is_said_until_one_does_not() -> None:
     def saved(step: int, seconds: float, t: float) -> events.Checkpoint:
         return events.Checkpoint(step=step, seconds=seconds, bytes=3 << 20, path="/x", t=t)

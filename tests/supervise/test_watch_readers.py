@@ -113,7 +113,7 @@ def test_the_plans_warnings_have_the_accounts_as_evidence_and_one_command_as_rem
     assert uneven.evidence[1:] == ["rank 0: 1,200 of 3,100 sequences unread in epoch 0"]
     for alert in found.values():
         assert alert.next == (
-            "R on the screen relaunches it with sharding indexed; or: "
+            "R on the screen relaunches it with sharding indexed; or, once it is stopped: "
             "bitwatch run --resume 2026-01-01-x-1 --new-epoch --sharding indexed"
         )
 
@@ -126,7 +126,7 @@ def test_a_correction_that_cannot_be_launched_or_taken_is_not_offered() -> None:
     fewer = running("reading", "idle", plan=plan())
     fewer.plan["corrections"][0] |= {"changes": {"data.workers": 1}, "resume": "exact"}
     assert by_id(fewer)["idle-reader"].next == (
-        "R on the screen relaunches it with workers 1; or: "
+        "R on the screen relaunches it with workers 1; or, once it is stopped: "
         "bitwatch run --resume 2026-01-01-x-1 --set data.workers=1"
     )
 

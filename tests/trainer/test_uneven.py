@@ -38,7 +38,8 @@ def test_an_epoch_of_unequal_files_ends_on_all_ranks_at_once_and_says_what_is_le
     planned: list[int],
     workers: int,
 ) -> None:
-    """As-is, each rank has a file of its own; two sequences a step of each."""
+    """As-is, each rank has a file of its own; two sequences a step of each. Where there are
+    workers, they are spawned."""
     ranks = len(rows)
     shortest = min(range(ranks), key=rows.__getitem__)
     last = rows[shortest] // 2
@@ -47,12 +48,19 @@ def test_an_epoch_of_unequal_files_ends_on_all_ranks_at_once_and_says_what_is_le
             "source": unequal_files(tmp_path, rows),
             "sharding": "as-is",
             "workers": workers,
+            "start_method": "spawn",
         },
         parallel={"ranks": ranks},
         train={"batch": 2 * ranks, "steps": last + 3},
     )
     launched = launch(config, plan={"sequences_per_rank": planned})
     assert launched.wait() == 0, launched.log()
+
+    if workers:
+        files = launched.reader_files()
+        starts = {key: found[0] for key, found in files.items() if key[1] == "train"}
+        assert set(starts) == {(r, "train", 0, epoch) for r in range(ranks) for epoch in "01"}
+        assert {start.role for start in starts.values()} == {"worker"}
 
     told: dict[int, events.Epoch] = {}
     for rank in range(ranks):
