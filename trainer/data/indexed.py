@@ -30,7 +30,7 @@ from trainer.failures import sentence
 # size; but in a container all shared memory together may be 64 MiB.
 BLOCK_BYTES = 1 << 20
 SHARED_BYTES = 32 << 20  # that the slots of all workers of all ranks may take
-LEAST_BLOCKS = 8  # of an epoch, so that all workers have work in a small one
+LEAST_BLOCKS = 8  # of an epoch, or one a worker, so that all have work in a small one
 AHEAD = 2  # blocks that the rank's own thread reads before they are asked for
 
 # A worker's places for blocks: while the rank takes one, the worker fills those after it.
@@ -80,7 +80,7 @@ class IndexedBlocks(feed.Blocks):
         self.steps = max(0, count - position) // (share * ranks)
         room = SHARED_BYTES // (ranks * SLOTS * workers) if workers else BLOCK_BYTES
         largest = min(BLOCK_BYTES, room) // (share * sequence_bytes)
-        self.block_steps = max(1, min(largest, self.steps // LEAST_BLOCKS))
+        self.block_steps = max(1, min(largest, self.steps // max(LEAST_BLOCKS, workers)))
         # Made here, before there are workers: under fork they share it.
         self._places: np.ndarray[Any, Any] | None = self._of_this_rank()
         # [worker, slot, sequences, bytes]

@@ -95,7 +95,7 @@ class RowGroups:
         return row_groups.name_of(self._shards, row_groups.Run(file, group, group + 1)), None
 
     def _runs(self, worker: int, workers: int) -> list[row_groups.Run]:
-        dealt = row_groups.deal(self._shards, self._ranks, workers)
+        dealt = row_groups.Dealt(self._shards, self._ranks, workers).runs()
         return dealt[self._rank * max(1, workers) + worker]
 
     def _open(self, place: int, footers: dict[int, Any]) -> pyarrow.parquet.ParquetFile:
