@@ -25,7 +25,7 @@ def test_asked_before_the_launch_and_corrected_while_it_runs(tmp_path: Path) -> 
         assert shell.ls() == []  # nothing begins before the answer
         screen.press("a")
         screen.see("RUNNING", "2 of 4 readers idle", "[R] relaunch corrected", "attempt 1", "R relaunch")
-        shell.reach(300)
+        shell.reach(120)
         run = RunDir(Path(shell.one()["dir"]))
         screen.press("R")
         screen.see("Relaunch attempt 1 of tiny", "indexed", "What happens", "new epoch")
