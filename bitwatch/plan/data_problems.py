@@ -32,16 +32,16 @@ def _idle_readers(data: DataPlan, corrections: Sequence[Correction]) -> Iterator
     if data.mode == "indexed":
         text = (
             f"{idle}: an epoch of {counted(data.steps_per_epoch or 0, 'step')} for {readers}. "
-            "Workers read whole steps; those without one hold memory and read nothing."
+            "Workers read whole steps; those without one are started for nothing."
         )
     elif _reads_everything(data):
         text = (
             f"{idle} and every rank reads everything: {_shards(data)} for {readers}. "
-            f"Idle workers hold memory and read nothing, and {_drops(data)}."
+            f"Idle workers are started for nothing, and {_drops(data)}."
         )
     else:
         text = (
-            f"{idle}: {_shards(data)} for {readers}. Idle workers hold memory and read nothing: "
+            f"{idle}: {_shards(data)} for {readers}. Idle workers are started for nothing: "
             f"{data.readers_busy} do the work of {data.readers}."
         )
     parts = "row groups" if data.mode == "reshard" else "files of equal size"

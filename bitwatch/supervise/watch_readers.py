@@ -61,8 +61,8 @@ def idle(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]
     yield events.Alert(
         id="idle-reader",
         severity="warning",
-        text=f"{len(none)} of {len(found)} readers have nothing to read: {_few(names)}; each is a "
-        "process that holds memory for nothing, and this alone does not hang a run",
+        text=f"{len(none)} of {len(found)} readers have nothing to read: {_few(names)}; the "
+        "others do their work too, and this alone does not hang a run",
         evidence=_listed(
             f"{name}: given no shard (pid {reader.pid})"
             for name, (_, reader) in zip(names, none, strict=True)

@@ -24,7 +24,9 @@ def test_asked_before_the_launch_and_corrected_while_it_runs(tmp_path: Path) -> 
         screen.see("as configured", "as-is", "indexed", "○ idle", "a as configured", "esc cancel")
         assert shell.ls() == []  # nothing begins before the answer
         screen.press("a")
-        screen.see("RUNNING", "2 of 4 readers idle", "[R] relaunch corrected", "attempt 1", "R relaunch")
+        screen.see(
+            "RUNNING", "2 of 4 readers idle", "[R] relaunch corrected", "attempt 1", "R relaunch"
+        )
         shell.reach(120)
         run = RunDir(Path(shell.one()["dir"]))
         screen.press("R")

@@ -74,8 +74,8 @@ def test_the_incident_is_seen_before_the_launch() -> None:
     assert ids(plan) == ["workers-exceed-shards", "every-rank-reads-everything"]
     assert problem(plan, "workers-exceed-shards").text == (
         "8 of 16 readers idle and every rank reads everything: 2 shards for 4 ranks x 4 workers. "
-        "Idle workers hold memory and read nothing, and each rank decodes all data and drops 3 of "
-        "4 rows. This alone does not hang a run."
+        "Idle workers are started for nothing, and each rank decodes all data and drops 3 of 4 rows. "
+        "This alone does not hang a run."
     )
     everything = problem(plan, "every-rank-reads-everything")
     assert "each rank decodes all data and drops 3 of 4 rows" in everything.text.lower()
