@@ -37,6 +37,7 @@ PICTURES = (
     ("dashboard-light", (120, 38), "light", ()),
     ("dashboard-80x24", (80, 24), "dark", ()),
     ("why", (120, 38), "dark", ("w",)),
+    ("relaunch", (120, 38), "dark", ("R",)),
 )
 SETTLE_S = 6.0  # for the short histories that only a screen itself collects
 TEXT = re.compile(r'<text ([^>]*?)x="([\d.]+)"([^>]*?)textLength="([\d.]+)"([^>]*)>([^<]*)</text>')

@@ -80,7 +80,8 @@ def run(
     settings = launching.settings(config, changes, sharding, old)
     face.say("looking at the model and the data")
     facts, before = gather(settings), targets.earlier(home, settings.run.name, old)
-    settings, plan = launching.decided(settings, facts, before, None)
+    ask = screen.asking(look) if look else None
+    settings, plan = launching.decided(settings, facts, before, ask)
     if old:
         launching.refuse_another_run(old, settings, new_epoch)
     if new_epoch:

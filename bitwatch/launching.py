@@ -10,7 +10,7 @@ from pathlib import Path
 from bitwatch import config as configuration
 from bitwatch import headless as face
 from bitwatch.config import Config
-from bitwatch.plan import resume
+from bitwatch.plan import corrections, resume
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.guard import Target
 from bitwatch.plan.preflight import make_plan
@@ -113,7 +113,7 @@ def decided(
     if plan.data.mode_reason:
         asked, mode = config.data.sharding, plan.data.mode
         face.say(f'data.sharding = "{asked}": {mode} ({plan.data.mode_reason})')
-    return configuration.changed(taken, {"data.sharding": plan.data.mode}), plan
+    return corrections.settled(taken, plan.data), plan
 
 
 def code_of(plan: Plan) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from bitwatch.record.view import END_STATES
 from bitwatch.supervise import begin
 
 if TYPE_CHECKING:
+    from bitwatch.plan.result import Plan
     from bitwatch.tui.start import Left, Look
 
 FAILED = 1
@@ -36,6 +38,18 @@ def look() -> Look | None:
     from bitwatch.tui import start
 
     return start.look()
+
+
+def asking(wanted: Look) -> Callable[[str, Plan, bool], str | None]:
+    """The plan screen, as a question: the run's name, the plan as configured, whether that is
+    impossible; the answer is the id of a correction, "as-is", or None."""
+
+    def ask(name: str, configured: Plan, blocked: bool) -> str | None:
+        from bitwatch.tui import start
+
+        return start.ask(name, configured, blocked, wanted)
+
+    return ask
 
 
 def launched(run: RunDir, wanted: Look) -> int:

@@ -34,7 +34,7 @@ from bitwatch.plan.facts import (
     Parameter,
     Versions,
 )
-from trainer.data import files, hub, source
+from trainer.data import files, hub, identity, index, pace, source
 from trainer.failures import sentence
 
 PARTS = ("model", "data", "devices")
@@ -197,7 +197,8 @@ def _of_hub(stream: Any, data: configuration.Data, validation: source.Source | N
 
 
 def _cache(config: configuration.Config) -> CacheFacts:
-    """Where an index would be written to: a folder that need not be there yet."""
+    """Where an index would be written to: a folder that need not be there yet. Whether the
+    index of a dataset of the hub is there is not asked: the hub would have to be."""
     try:
         folder = configuration.cache_folder(config, configuration.load_user())
     except configuration.ConfigError:  # of the user's own file: the command says so
@@ -207,6 +208,12 @@ def _cache(config: configuration.Config) -> CacheFacts:
     if there and os.access(there, os.W_OK | os.X_OK):
         with contextlib.suppress(OSError):
             facts.free_bytes = shutil.disk_usage(there).free
+    text = source.training(config.data)
+    facts.bytes_per_s = pace.known(folder, text.kind)
+    if key := identity.remembered(text, config.data.text_column, folder):
+        with contextlib.suppress(index.Unusable):
+            index.check(folder / key)
+            facts.present = True
     return facts
 
 

@@ -36,10 +36,10 @@ from bitwatch import config as configuration
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, write_whole
-from trainer.data import build, identity
+from trainer.data import build, identity, pace
 from trainer.data import source as sources
 from trainer.data.cache import Cache
-from trainer.data.index import Index, Where
+from trainer.data.index import TEXT, Index, Where
 from trainer.data.pool import Pool, processors
 from trainer.failures import Failed, sentence
 
@@ -74,7 +74,9 @@ def prepare(
         def hashed(done: int, total: int) -> None:
             say(f"looking for the text: {_of(done, total)} compared", done / max(1, total))
 
+        began_m = time.monotonic()
         known = identity.identify(source, data.text_column, cache.folder, pool, hashed)
+        hashing_s = time.monotonic() - began_m
 
         def written(progress: build.Progress) -> None:
             cache.make_room(known.key, seldom=True)
@@ -83,8 +85,11 @@ def prepare(
             say(f"writing the text once: {so_far}, {workers}", progress.fraction)
 
         def fill(folder: Path) -> None:
+            began_m = time.monotonic()
             build.write(source, data.text_column, known, folder, pool, written)
             identity.check_unchanged(source, known)
+            took_s = hashing_s + time.monotonic() - began_m
+            pace.note(cache.folder, source.kind, (folder / TEXT).stat().st_size, took_s)
 
         return cache.obtain(known.key, fill, look, lambda text: say(text, None))
 

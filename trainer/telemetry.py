@@ -45,6 +45,16 @@ class Telemetry:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
+    def planned_sequences(self, ranks: int) -> int | None:
+        """About how many packed sequences an epoch holds for this rank, as the plan of this
+        attempt has it; None where that does not say."""
+        try:
+            told = json.loads(self.run.plan(self.attempt).read_bytes())["data"]
+            each = told["sequences_per_rank"]
+            return int(each[self.rank]) if len(each) == ranks else None
+        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            return None
+
     def resumed(self, step: int, epoch: int, lost: str) -> None:
         """That the training goes on, and what it has lost of its place in the text."""
         if not lost:

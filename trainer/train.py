@@ -31,6 +31,7 @@ from bitwatch import config as configuration
 from bitwatch.plan import resume
 from bitwatch.record import events
 from trainer import telemetry
+from trainer.data import lost
 from trainer.failures import Failed, sentence
 
 if TYPE_CHECKING:
@@ -235,8 +236,7 @@ def train(
                     f"({micro_batch * accumulation} sequences of {sequence_bytes} bytes); use "
                     "more text, fewer ranks, or a smaller batch"
                 )
-            told = f"epoch {at.text.epoch} ended at step {at.step} on all ranks: {text.why_it_ends}"
-            log.write(events.Epoch(rank=rank, epoch=at.text.epoch, step=at.step, text=told))
+            log.write(text.end_of_epoch(at.text, at.step, data))
             data.close()
             saver.wait()  # its thread may hold locks that a worker, forked now, would inherit
             at.text = LoaderState(epoch=at.text.epoch + 1, order=text.order)
@@ -321,6 +321,7 @@ def main() -> int:
         with contextlib.suppress(OSError):  # a full disk must not hide the cause
             traceback.print_exc()
         cause = str(error) if isinstance(error, configuration.ConfigError) else sentence(error)
+        cause = lost.worker(error, log.run, log.attempt, log.rank) or cause
         if saver is not None and isinstance(error, Failed):
             # All ranks are here, and the save under way is of a time when all was well.
             with contextlib.suppress(Exception):  # its cause is told already, or is this one

@@ -56,10 +56,16 @@ class Shard(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class CacheFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The folder that an index of the text would be written to, and the room on its disk."""
+    """The folder that an index of the text would be written to, and the room on its disk.
+
+    `present`: it is already there, whole. `bytes_per_s`: what this machine reached when it
+    wrote one from a source of the same kind, bytes of text each second; None before.
+    """
 
     folder: str
     free_bytes: int | None = None
+    present: bool = False
+    bytes_per_s: float | None = None
 
 
 class DataFacts(msgspec.Struct, kw_only=True, omit_defaults=True):

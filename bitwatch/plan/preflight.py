@@ -11,8 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from bitwatch import config as configuration
-from bitwatch.plan import fit, guard, memory, modes, parameters, problems, reading
+from bitwatch.plan import data_problems, fit, guard, memory, modes, parameters, problems
+from bitwatch.plan.corrections import corrections
 from bitwatch.plan.facts import DataFacts, DeviceFacts, Facts, ModelFacts
+from bitwatch.plan.refused import refused
 from bitwatch.plan.result import (
     DataPlan,
     MemoryPlan,
@@ -41,26 +43,27 @@ def make_plan(
     """
     model = _model(config, facts.model or ModelFacts())
     text = facts.data or DataFacts()
-    data = _data(config, text)
+    data = modes.taken(config, text)
     room = _memory(config, facts.devices or DeviceFacts(), gpu)
     most_ranks = fit.MOST_GPUS if gpu else len(facts.devices.gpus) if facts.devices else 0
-    corrections = modes.corrections(config, text, data)
+    better = corrections(config, text, data)
     found = [
         *problems.about_facts(facts),
         *problems.about_model(model, config.parallel.ranks),
         *guard.about_target(model, config.parallel.ranks, before),
         *problems.about_devices(config, None if gpu else facts.devices, launching=launching),
         *fit.about_memory(config, room, most_ranks),
-        *problems.about_mode(config, text, data),
-        *problems.about_data(data, corrections),
+        *problems.about_mode(config, text, data, better),
+        *data_problems.about_data(data, better),
     ]
     return Plan(
         verdict=_verdict(found, model, data),
         model=model,
         memory=room,
         data=data,
-        corrections=corrections,
+        corrections=better,
         problems=found,
+        refused=list(refused(config, text, data)),
     )
 
 
@@ -91,13 +94,6 @@ def _memory(config: configuration.Config, devices: DeviceFacts, gpu: str | None)
     if where is not None:
         plan.gpu, plan.capacity_gib = where
         plan.fits = plan.per_gpu_gib.total <= where.gib
-    return plan
-
-
-def _data(config: configuration.Config, facts: DataFacts) -> DataPlan:
-    mode, why = modes.choose(config, facts)
-    plan = reading.plan(config, facts, mode)
-    plan.mode_reason = why
     return plan
 
 

@@ -1,7 +1,8 @@
 """What is wrong with a plan, in sentences for somebody who reads them at night.
 
-Each says what is so, with its numbers, what it costs, and what it does not do; `next` is the
-remedy. Only remedies that work in this version are named.
+Each begins with one sentence that says what is so, with its numbers, and stands alone in an
+alert's line; what it costs and what it does not do follow. `next` is the remedy: a correction
+that can be launched wherever there is one, which is one that works.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bitwatch import config as configuration
-from bitwatch.plan import modes
+from bitwatch.plan import faults, obstacles
+from bitwatch.plan.data_problems import either, launchable
 from bitwatch.plan.facts import DataFacts, DeviceFacts, FactError, Facts
 from bitwatch.plan.result import Correction, DataPlan, ModelPlan, Problem, Severity
-
-NAMED_RANKS = 8  # a sentence with the rows of more ranks than this cannot be read
+from bitwatch.text import counted
 
 
 def about_facts(facts: Facts) -> Iterator[Problem]:
@@ -77,176 +78,61 @@ def about_devices(
         id="more-ranks-than-gpus",
         severity="warning" if away else "error",
         text=(
-            f"{count(ranks, 'rank')} need{'s' if ranks == 1 else ''} {count(ranks, 'GPU')}, and "
+            f"{counted(ranks, 'rank')} need{'s' if ranks == 1 else ''} {counted(ranks, 'GPU')}, and "
             f"this machine has {gpus or 'none'}"
             + (": it could plan this training, not run it." if away else ".")
         ),
         next=(
             (f"--set parallel.ranks={gpus}, or " if gpus else "")
             + "--set parallel.device=cpu, or launch it on a machine with "
-            + f"{count(ranks, 'GPU')}."
+            + f"{counted(ranks, 'GPU')}."
         ),
     )
 
 
-def about_mode(config: configuration.Config, facts: DataFacts, data: DataPlan) -> Iterator[Problem]:
+def about_mode(
+    config: configuration.Config,
+    facts: DataFacts,
+    data: DataPlan,
+    corrections: Sequence[Correction] = (),
+) -> Iterator[Problem]:
     """Why the text cannot be read in the mode that the plan has."""
     if data.num_shards is None:
         return
-    if data.mode == "reshard" and data.readers_busy is None:
-        if facts.format == "parquet":
-            yield Problem(
-                id="row-groups-unknown",
-                severity="warning",
-                text="The row groups of the files could not all be looked at in time: who will "
-                "read what, and steps per epoch, are not known.",
-                next="Nothing need be done: the ranks look at all of them when they start.",
-            )
-        else:
-            yield Problem(
-                id="reshard-needs-parquet",
-                severity="error",
-                text='data.sharding = "reshard" deals out the row groups of parquet files, and '
-                f"{config.data.source} has {facts.format or 'another kind of'} files.",
-                next="Use --sharding indexed, which reads any kind, or write the text as parquet.",
-            )
-    elif data.mode == "indexed" and (obstacle := modes.index_obstacle(config, facts)):
+    if data.mode == "reshard" and data.readers_busy is None and facts.format == "parquet":
+        yield Problem(
+            id="row-groups-unknown",
+            severity="warning",
+            text="The row groups of the files could not all be looked at in time: who will "
+            "read what, and steps per epoch, are not known.",
+            next="Nothing need be done: the ranks look at all of them when they start.",
+        )
+    if not faults.cannot_work(config, facts, data):
+        return
+    remedy = launchable(corrections)
+    if data.mode == "reshard":
+        yield Problem(
+            id="reshard-needs-parquet",
+            severity="error",
+            text='data.sharding = "reshard" deals out the row groups of parquet files, and '
+            f"{config.data.source} has {facts.format or 'another kind of'} files.",
+            next=either(remedy or "write the text as parquet, or use --sharding as-is"),
+        )
+    elif data.mode == "indexed":
         yield Problem(
             id="index-too-large",
             severity="warning",
-            text=f'data.sharding = "indexed" may have no room: {obstacle}.',
-            next="Name a larger disk (data.cache), or use --sharding reshard.",
-        )
-    elif data.mode == "as-is":
-        for shard in facts.shards:
-            if shard.rows == 0:
-                # datasets 5.2 ends such a stream with "BatchSize must be greater than 0".
-                yield Problem(
-                    id="data-unusable",
-                    severity="error",
-                    text=f"data.source: {shard.name} has no rows, which breaks the stream.",
-                    next="Take it out, or use --sharding indexed.",
-                )
-                return
-
-
-def about_data(data: DataPlan, corrections: Sequence[Correction] = ()) -> Iterator[Problem]:
-    """What is wrong with how the text reaches the ranks. `corrections`: of the same plan, named
-    as remedies."""
-    if data.num_shards is None:
-        return
-    modes_offered = [found.id for found in corrections if found.id in ("indexed", "reshard")]
-    remedy = f"use --sharding {' or '.join(modes_offered)}" if modes_offered else ""
-    yield from _idle_readers(data, remedy)
-    yield from _everybody_reads(data, remedy)
-    yield from _ranks_without_data(data)
-    yield from _uneven(data, remedy)
-
-
-def _idle_readers(data: DataPlan, remedy: str) -> Iterator[Problem]:
-    if not data.readers_idle or data.num_shards is None:
-        return
-    workers = modes.workers_without_idle(data)
-    yield Problem(
-        id="workers-exceed-shards",
-        severity="warning",
-        text=(
-            f"{data.readers_idle} of {data.readers} readers will be idle: "
-            f"{_shards(data)} for {count(data.ranks, 'rank')} x "
-            f"{count(data.workers_per_rank, 'worker')}. Idle workers hold memory and read "
-            "nothing; this alone does not hang a run."
-        ),
-        next=_either(
-            remedy,
-            f"take as many workers as have something to read (--set data.workers={workers})",
-            "" if remedy else f"write the text into at least {data.readers} {_parts(data)}",
-        ),
-    )
-
-
-def _everybody_reads(data: DataPlan, remedy: str) -> Iterator[Problem]:
-    if data.mode != "as-is" or data.ranks == 1 or data.split not in ("none", "examples"):
-        return
-    shards = _shards(data)
-    if data.split == "none":
-        text = (
-            f"Every rank trains on the same text: nothing splits {shards} over "
-            f"{data.ranks} ranks, so each row is trained on {data.copies} times an epoch."
+            text=f'data.sharding = "indexed" may have no room: {obstacles.index(config, facts)}.',
+            next=either("name a larger disk (data.cache)", remedy),
         )
     else:
-        text = (
-            f"Every rank reads everything: {shards} cannot be dealt out evenly to "
-            f"{data.ranks} ranks, so each reads and decodes all rows and keeps one in "
-            f"{data.ranks}. That is {data.read_amplification} times the reading; no text is "
-            "trained on twice."
-        )
-    multiple = -(-(data.num_shards or 0) // data.ranks) * data.ranks
-    yield Problem(
-        id="every-rank-reads-everything",
-        severity="warning",
-        text=text,
-        next=_either(
-            remedy,
-            f"write the text into {multiple} files of equal size or another multiple of "
-            f"{data.ranks}: then each rank reads only its own",
-        ),
-    )
-
-
-def _ranks_without_data(data: DataPlan) -> Iterator[Problem]:
-    empty = [rank for rank, rows in enumerate(data.rows_per_rank or ()) if not rows]
-    if empty and data.mode != "indexed":  # which deals out sequences, whatever row they are of
-        who = f"rank {empty[0]}" if len(empty) == 1 else f"{len(empty)} of {data.ranks} ranks"
+        empty = next(shard.name for shard in facts.shards if shard.rows == 0)
         yield Problem(
-            id="rank-without-data",
+            id="data-unusable",
             severity="error",
-            text=(
-                f"There is no text for {who}: {count(data.rows or 0, 'row')} in "
-                f"{_shards(data)} for {data.ranks} ranks."
-            ),
-            next=f"Give it more text, or fewer ranks (--set parallel.ranks={data.ranks - len(empty)}).",
+            text=f"data.source: {empty} has no rows, which breaks the stream.",
+            next=either(remedy, "take it out"),
         )
-    elif data.steps_per_epoch == 0:
-        yield Problem(
-            id="rank-without-data",
-            severity="warning",
-            text=(
-                "The text seems too small for one step: some rank gets fewer packed sequences "
-                "in a whole epoch than one step takes from it."
-            ),
-            next="Give it more text, or lower train.batch or model.context.",
-        )
-
-
-def _uneven(data: DataPlan, remedy: str) -> Iterator[Problem]:
-    rows = data.rows_per_rank
-    if rows is None or not all(rows) or (data.imbalance_percent or 0) < modes.UNEVEN_PERCENT:
-        return
-    detail = f" (rows: {_few(rows)})" if len(rows) <= NAMED_RANKS else ""
-    yield Problem(
-        id="uneven-batches",
-        severity="warning",
-        text=(
-            "Ranks get unequal amounts of text: the smallest share is "
-            f"{data.imbalance_percent:.0f} % below the largest{detail}. The epoch ends on all "
-            "ranks when the first has no more, and what the others have left stays unread."
-        ),
-        next=_either(remedy or f"write the text into {_parts(data)} of equal size"),
-    )
-
-
-def _shards(data: DataPlan) -> str:
-    return count(data.num_shards or 0, "row group" if data.mode == "reshard" else "shard")
-
-
-def _parts(data: DataPlan) -> str:
-    return "row groups" if data.mode == "reshard" else "files"
-
-
-def _either(*ways: str) -> str:
-    """The ways there are, as one sentence."""
-    text = ", or ".join(way for way in ways if way)
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _gap(id_: str, severity: Severity, error: FactError, consequence: str = "") -> Problem:
@@ -254,12 +140,3 @@ def _gap(id_: str, severity: Severity, error: FactError, consequence: str = "") 
     return Problem(
         id=id_, severity=severity, text=f"{text} {consequence}".rstrip(), next=error.next
     )
-
-
-def _few(numbers: Sequence[int]) -> str:
-    return " / ".join(f"{number:,}" for number in numbers)
-
-
-def count(number: int, noun: str) -> str:
-    """1 shard, 2 shards"""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

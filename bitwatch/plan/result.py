@@ -51,19 +51,24 @@ class MemoryPlan(msgspec.Struct, kw_only=True):
 
 class DataPlan(msgspec.Struct, kw_only=True):
     """How the text reaches the ranks in the first epoch; as-is, `datasets` deals the shards out
-    in another order in later ones. `assignment` says which shards each reader gets.
+    in another order in later ones. `assignment` says which shards each reader gets; it is empty
+    in mode indexed, where a reader has places of a permutation, and where it would name more
+    shards than anybody reads (20,000; 2,000 in a correction).
 
-    `mode` is what will be done; `mode_reason` says why, where the configuration left the choice
-    open ("auto", "ask"). In mode reshard the row groups are the shards. `split` is what
+    `mode` is what will be done ("ask": what is configured, as-is); `mode_reason` says why,
+    where the configuration left the choice to bitwatch ("auto"), which may also take fewer
+    `workers_per_rank`. In mode reshard the row groups are the shards. `split` is what
     `datasets` does: nothing, in the modes that deal the text out by themselves.
 
     `rows_per_rank`, `sequences_per_rank` (packed) and `steps_per_rank` have one entry a rank; the
     last is what each rank's own share would be enough for. `steps_per_epoch` counts optimiser
     steps: our ranks agree on the end, so all take as many as the one with the fewest.
-    `hang_risk`: ranks with different steps, which hangs a loop without such an agreement.
-    `imbalance_percent` compares the ranks' packed sequences (their rows where the size of the
-    text is not known). Only reading everything could tell sequences, steps, risk and imbalance
-    exactly: `estimated` says that they are there and are estimates.
+    `hang_risk`: ranks with different steps, which hangs a loop without such an agreement; only
+    mode indexed rules it out, in the others an estimate says that they are equal.
+    `imbalance_percent` compares the ranks' packed sequences (their rows, or the sizes of their
+    files, where the size of the text is not known). Only reading everything could tell
+    sequences, steps, risk and imbalance exactly: `estimated` says that they are there and are
+    estimates.
     """
 
     num_shards: int | None = None
@@ -91,9 +96,11 @@ class DataPlan(msgspec.Struct, kw_only=True):
 
 class Correction(msgspec.Struct, kw_only=True):
     """A way of reading that works better, what it would do (`data`), and what taking it costs.
+    `why` says what it does, and why it is recommended or is not.
 
     `changes` are keys of the configuration with their new values: with them it can be launched.
-    Empty for what a person must do first (new files), as `why` says. `resume`, in a run that
+    Empty for what a person must do first (new files), as `why` says: the Python for it between
+    backticks. `resume`, in a run that
     is under way: exact; new-epoch (model, optimiser and step go on, the order of the data
     starts anew); or refused. `prepare_bytes` are written before the launch, in about
     `prepare_s` seconds.

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
+from operator import add
 from typing import NamedTuple
 
 from bitwatch.plan.facts import Shard
@@ -35,22 +36,90 @@ def known(files: Sequence[Shard]) -> bool:
     )
 
 
-def deal(files: Sequence[Shard], ranks: int, workers: int) -> list[list[Run]]:
-    """The runs of every reader: first those of rank 0's workers, then rank 1's.
+class Dealt:
+    """How the row groups of `files` are dealt out: first to rank 0's workers, then to rank 1's.
 
     A file without row groups has no run. With at least W*K row groups every reader gets one;
     with fewer, as many readers as possible, and a rank before a second worker of another.
     """
-    line = [
-        (place, group) for place, file in enumerate(files) for group in range(len(_sizes(file)))
-    ]
-    sizes = [size for file in files for size in _sizes(file)]
-    readers = max(1, workers)
-    dealt: list[list[Run]] = []
-    for first, end in cut(sizes, ranks, readers):
-        for begin, stop in cut(sizes[first:end], readers):
-            dealt.append(_runs(line[first + begin : first + stop]))
-    return dealt
+
+    def __init__(self, files: Sequence[Shard], ranks: int, workers: int) -> None:
+        self.files, self.ranks, self.workers = files, ranks, workers
+        rows = list(chain.from_iterable(file.group_rows or () for file in files))
+        text = list(chain.from_iterable(file.group_bytes or () for file in files))
+        # With a newline a row: never all 0 where there are rows.
+        sizes = list(map(add, text, rows))
+        # Entry i: of the first i row groups, or the first row group of file i.
+        self._rows = list(accumulate(rows, initial=0))
+        self._text = list(accumulate(text, initial=0))
+        self._files = list(accumulate((len(file.group_rows or ()) for file in files), initial=0))
+        self.groups = len(sizes)
+        each = max(1, workers)
+        self._parts = [  # of the line of row groups, one a reader
+            (first + begin, first + stop)
+            for first, end in cut(sizes, ranks, each)
+            for begin, stop in cut(sizes[first:end], each)
+        ]
+
+    @property
+    def busy(self) -> int:
+        """Readers that have a row group."""
+        return sum(begin < end for begin, end in self._parts)
+
+    @property
+    def most_runs(self) -> int:
+        """Of all readers together, at most: each begins one, and so does each file."""
+        return len(self._parts) + len(self.files)
+
+    @property
+    def rows_per_rank(self) -> list[int]:
+        totals = [0] * self.ranks
+        for place, (begin, end) in enumerate(self._parts):
+            totals[place // max(1, self.workers)] += self._rows[end] - self._rows[begin]
+        return totals
+
+    def runs(self) -> list[list[Run]]:
+        """Of every reader."""
+        return [self._runs(begin, end) for begin, end in self._parts]
+
+    def assignment(self) -> Assignment:
+        """The same as `sharding.assign` says it: row groups are the shards, named by `name_of`."""
+        readers = []
+        for place, (begin, end) in enumerate(self._parts):
+            rank, worker = divmod(place, max(1, self.workers))
+            rows = self._rows[end] - self._rows[begin]
+            names: list[int | str] = [name_of(self.files, run) for run in self._runs(begin, end)]
+            readers.append(ReaderShare(rank=rank, worker=worker, shards=names, rows=rows))
+        return Assignment(
+            ranks=self.ranks,
+            workers=self.workers,
+            num_shards=self.groups,
+            split="none",
+            readers=readers,
+            copies=1,
+            read_amplification=1,
+        )
+
+    def sequences_per_rank(self, sequence_bytes: int) -> list[int]:
+        """Packed sequences that each rank gets in one pass: an estimate, as the footers' sizes
+        of the text are. Each reader packs its own text and drops what is left at its end."""
+        totals = [0] * self.ranks
+        for place, (begin, end) in enumerate(self._parts):
+            size = self._text[end] - self._text[begin]
+            totals[place // max(1, self.workers)] += size // sequence_bytes
+        return totals
+
+    def _runs(self, begin: int, end: int) -> list[Run]:
+        """Row groups `begin` to `end` of the line, those of one file as one run."""
+        runs: list[Run] = []
+        file = bisect_right(self._files, begin) - 1
+        while begin < end:
+            first, stop = self._files[file], min(end, self._files[file + 1])
+            if begin < stop:
+                runs.append(Run(file, begin - first, stop - first))
+            begin = max(begin, stop)
+            file += 1
+        return runs
 
 
 def cut(sizes: Sequence[int], parts: int, least: int = 1) -> list[tuple[int, int]]:
@@ -68,10 +137,10 @@ def cut(sizes: Sequence[int], parts: int, least: int = 1) -> list[tuple[int, int
 
     def can_hold(floor: int) -> bool:
         end = 0
-        for _ in range(parts):
-            if end > len(sizes):
+        for _ in range(parts):  # the same without a call: a plan asks it a hundred thousand times
+            if end + least > len(sizes):
                 return False
-            end = earliest(end, floor)
+            end = bisect_left(sums, sums[end] + floor, end + least)
         return end <= len(sizes)
 
     low, high = 0, sums[-1] // parts
@@ -91,59 +160,9 @@ def cut(sizes: Sequence[int], parts: int, least: int = 1) -> list[tuple[int, int
     return list(pairwise(cuts))
 
 
-def assign(files: Sequence[Shard], ranks: int, workers: int) -> Assignment:
-    """The same as `sharding.assign` says it: row groups are the shards, named by `name_of`."""
-    readers = []
-    for place, runs in enumerate(deal(files, ranks, workers)):
-        rank, worker = divmod(place, max(1, workers))
-        rows = sum(sum((files[run.file].group_rows or [])[run.first : run.end]) for run in runs)
-        names: list[int | str] = [name_of(files, run) for run in runs]
-        readers.append(ReaderShare(rank=rank, worker=worker, shards=names, rows=rows))
-    return Assignment(
-        ranks=ranks,
-        workers=workers,
-        num_shards=sum(len(_sizes(file)) for file in files),
-        split="none",
-        readers=readers,
-        copies=1,
-        read_amplification=1,
-    )
-
-
-def sequences_per_rank(
-    files: Sequence[Shard], ranks: int, workers: int, sequence_bytes: int
-) -> list[int]:
-    """Packed sequences that each rank gets in one pass: an estimate, as the footers' sizes of
-    the text are. Each reader packs its own text and drops what is left at its end."""
-    totals = [0] * ranks
-    for place, runs in enumerate(deal(files, ranks, workers)):
-        size = sum(sum((files[run.file].group_bytes or [])[run.first : run.end]) for run in runs)
-        totals[place // max(1, workers)] += size // sequence_bytes
-    return totals
-
-
 def name_of(files: Sequence[Shard], run: Run) -> str:
     """train-0.parquet[0:12], as plans and readers' accounts call a run."""
     return f"{files[run.file].name.rsplit('/', 1)[-1]}[{run.first}:{run.end}]"
-
-
-def _sizes(file: Shard) -> list[int]:
-    """Bytes of each row group's text, with a newline a row: never all 0 where there are rows."""
-    return [
-        size + rows
-        for size, rows in zip(file.group_bytes or (), file.group_rows or (), strict=True)
-    ]
-
-
-def _runs(groups: Sequence[tuple[int, int]]) -> list[Run]:
-    """Neighbours of one file as one run."""
-    runs: list[Run] = []
-    for file, group in groups:
-        if runs and runs[-1].file == file:
-            runs[-1] = Run(file, runs[-1].first, group + 1)
-        else:
-            runs.append(Run(file, group, group + 1))
-    return runs
 
 
 def _nearest(sums: Sequence[int], numerator: int, denominator: int) -> int:

@@ -1,17 +1,34 @@
-"""Which reader gets which shards and rows when `datasets` streams to many ranks.
+"""Which reader gets which shards and rows when `datasets` streams to many ranks, and how many
+steps come of it.
 
 Pure arithmetic that must agree with what `datasets` and torch's DataLoader really do; the
 rules are theirs (datasets 5.2, `IterableDataset._prepare_ex_iterable_for_iteration` and
-`_iter_pytorch`), and tests hold this file against both libraries:
+`_iter_pytorch`), and tests hold this file against both libraries. S shards, W ranks, K workers
+of each rank (K = 0: the rank itself reads, as worker 0 of 1).
+
+Who reads what:
 
 - Over the ranks (`split_dataset_by_node`): "shards" gives shard i to rank i mod W; it is
   taken when S is a multiple of W. Otherwise "examples": every rank reads all shards and
-  keeps every W-th row. Without a split, every rank keeps everything.
-- Over a rank's workers: shard j of the rank's own goes to worker j mod K. A worker without
-  a shard is idle. In "examples" the rows are counted anew in each worker: of its N rows,
-  rank r keeps ceil((N - r) / W).
+  keeps every W-th row. Without a split, "none", every rank keeps everything. Rank r so has
+  S_r shards: ceil((S - r) / W) in "shards", else S.
+- Over a rank's workers: shard j of the rank's own goes to worker j mod K. min(K, S_r) of them
+  are busy; one without a shard is idle.
 
-S shards, W ranks, K workers of each rank (K = 0: the rank itself reads).
+What comes of it, with N_rk rows and T_rk bytes of text in the shards of worker k of rank r:
+
+    rows kept      n_rk = N_rk; in "examples" max(0, ceil((N_rk - r) / W)): the rows are
+                   counted anew in each worker
+    batches of b   sum over k of ceil(n_rk / b), floor with drop_last: each worker fills its own
+    copies         W in "none", else 1: how often a row is trained on in one pass
+    amplification  1 in "shards", else W: how often a row is read and decoded
+    sequences      q_r = sum over k of floor(t_rk / s) of s bytes, t_rk = T_rk; in "examples"
+                   T_rk / W, as far as rows are alike: only reading could tell
+    steps          of rank r: floor(q_r / (B / W)), B sequences a step over all ranks; of the
+                   epoch: the least of them, where the ranks agree on its end
+    hang risk      steps that differ: a loop without such an agreement waits for ever in a
+                   collective that the first rank to run out never joins
+    imbalance      100 (most - least) / most
 """
 
 from __future__ import annotations
@@ -28,7 +45,7 @@ Strategy = Literal["none", "auto", "shards", "examples"]
 
 class ReaderShare(msgspec.Struct, kw_only=True):
     """What one reader is given: places in the list of shards, or names of runs of row groups.
-    `rows` are those that it keeps; None when not known."""
+    `rows` are those that it keeps; None when not known. Readers may share one list."""
 
     rank: int
     worker: int
@@ -94,15 +111,25 @@ def assign(
     if len(known) != num_shards:
         raise ValueError(f"{len(known)} row counts for {num_shards} shards")
     split = split_taken(num_shards, ranks, strategy)
+    each = max(1, workers)
     readers = []
-    for rank in range(ranks):
-        own = range(rank, num_shards, ranks) if split == "shards" else range(num_shards)
-        for worker in range(max(1, workers)):
-            shards = own[worker :: max(1, workers)]
-            kept = total([known[shard] for shard in shards])
-            if split == "examples" and kept is not None:
-                kept = max(0, -(-(kept - rank) // ranks))
-            readers.append(ReaderShare(rank=rank, worker=worker, shards=[*shards], rows=kept))
+    if split == "shards":
+        for rank in range(ranks):
+            own, its_rows = range(rank, num_shards, ranks), known[rank::ranks]
+            for worker in range(each):
+                kept = total(its_rows[worker::each])
+                shards: list[int | str] = [*own[worker::each]]
+                readers.append(ReaderShare(rank=rank, worker=worker, shards=shards, rows=kept))
+    else:  # all ranks are given the same
+        given: list[list[int | str]] = [[*range(k, num_shards, each)] for k in range(each)]
+        there = [total(known[k::each]) for k in range(each)]
+        for rank in range(ranks):
+            for worker in range(each):
+                kept = there[worker]
+                if split == "examples" and kept is not None:
+                    kept = max(0, -(-(kept - rank) // ranks))
+                shares = given[worker]
+                readers.append(ReaderShare(rank=rank, worker=worker, shards=shares, rows=kept))
     return Assignment(
         ranks=ranks,
         workers=workers,
@@ -137,21 +164,29 @@ def sequences_per_rank(
     left at its end; in "examples" it keeps one W-th of the bytes, as far as rows are alike.
     None when the bytes are not known.
     """
-    totals = [0] * assignment.ranks
-    for reader in assignment.readers:
+    ranks, each = assignment.ranks, max(1, assignment.workers)
+    alike = assignment.split != "shards"  # then all ranks are given what rank 0 is
+    totals = [0] * ranks
+    for reader in assignment.readers[: each if alike else None]:
         size = total([text_bytes[int(shard)] for shard in reader.shards])
         if size is None:
             return None
         if assignment.split == "examples":
-            size //= assignment.ranks
+            size //= ranks
         totals[reader.rank] += size // sequence_bytes
-    return totals
+    return [totals[0]] * ranks if alike else totals
 
 
-def steps(sequences: Sequence[int], batch: int) -> int:
-    """Optimiser steps in one pass, when all ranks stop together as the first one runs out.
-    `batch` counts sequences over all ranks, as `train.batch` does."""
-    return min(sequences) * len(sequences) // batch
+def steps_per_rank(sequences: Sequence[int], batch: int) -> list[int]:
+    """Optimiser steps that each rank's own sequences are enough for. `batch` counts sequences
+    over all ranks, as `train.batch` does."""
+    share = max(1, batch // len(sequences))
+    return [own // share for own in sequences]
+
+
+def hang_risk(steps: Sequence[int]) -> bool:
+    """Whether a loop whose ranks do not agree on the end would hang: some rank has more."""
+    return len(set(steps)) > 1
 
 
 def imbalance_percent(amounts: Sequence[int]) -> float:
@@ -170,9 +205,5 @@ def workers_without_idle(num_shards: int, ranks: int, workers: int) -> int:
 
 def total(amounts: Sequence[int | None]) -> int | None:
     """The sum, or None when any part is not known."""
-    sum_ = 0
-    for amount in amounts:
-        if amount is None:
-            return None
-        sum_ += amount
-    return sum_
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None

@@ -14,6 +14,7 @@ import msgspec
 
 from bitwatch.record import afterwards, events
 from bitwatch.record.follow import Liveness
+from bitwatch.record.recent import data_share, median_step_s
 from bitwatch.record.series import Series
 from bitwatch.record.state import AttemptState, PrepareState, RankState, RunState
 
@@ -49,10 +50,11 @@ class ProcessRow(msgspec.Struct, kw_only=True):
 
 class View(msgspec.Struct, kw_only=True):
     """One run, now. Numbers that nobody knows are None. `launched` says why the attempt was
-    launched, `cause` why it ended. `rank_steps` has the newest step
-    record of every rank, `rank_epochs` its newest end of an epoch, `models` what rank 0 of each
-    attempt has built, `sampled` the time at which `processes` were seen. `leftovers` are what
-    lives of ended attempts, `past_alerts` the history: raised and cleared, in that order."""
+    launched, `cause` why it ended. `rank_steps` has the newest step record of every rank,
+    `rank_epochs` its newest end of an epoch, `data_shares` the share of its recent steps that it
+    waited for data, `models` what rank 0 of each attempt has built, `sampled` the time at which
+    `processes` were seen. `leftovers` are what lives of ended attempts, `past_alerts` the
+    history: raised and cleared, in that order."""
 
     run: str = ""
     name: str = ""
@@ -80,6 +82,7 @@ class View(msgspec.Struct, kw_only=True):
     recent: list[events.Step] = []
     epoch: events.Epoch | None = None
     rank_epochs: dict[int, events.Epoch] = {}
+    data_shares: dict[int, float] = {}
     relaunch_of: int = 0
     correction: str = ""
     models: list[tuple[int, events.ModelBuilt]] = []
@@ -142,6 +145,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         recent=first.recent,
         epoch=first.epoch,
         rank_epochs={n: rank.epoch for n, rank in ranks.items() if rank.epoch},
+        data_shares={n: s for n, rank in ranks.items() if (s := data_share(rank)) is not None},
         relaunch_of=started.relaunch_of,
         correction=started.correction,
         models=[
@@ -288,12 +292,6 @@ def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float 
         return None
     left = started.steps - first.step.step
     return max(0.0, left * usual - max(0.0, now - first.step.t))
-
-
-def median_step_s(rank: RankState) -> float | None:
-    """Of the newest step records: one slow step, or a pause for an evaluation, moves nothing."""
-    seconds = [step.step_s for step in rank.recent if step.step_s is not None]
-    return sorted(seconds)[len(seconds) // 2] if seconds else None
 
 
 def _earlier_step(state: RunState) -> int:

@@ -16,7 +16,7 @@ import msgspec
 
 from bitwatch import config as configuration
 from bitwatch.config import Config
-from bitwatch.plan import resume
+from bitwatch.plan import corrections, resume
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.preflight import make_plan
 from bitwatch.plan.result import Plan
@@ -114,7 +114,7 @@ def following(run: RunDir, attempt: int, correction: str) -> Following:
     if errors := [problem for problem in plan.problems if problem.severity == "error"]:
         raise RunDirError(" ".join(f"{error.text} {error.next}".strip() for error in errors))
     plan.resume = "new-epoch" if lost else "exact"
-    return Following(config, facts, plan, words)
+    return Following(corrections.settled(config, plan.data), facts, plan, words)
 
 
 def facts_of(run: RunDir, attempt: int) -> Facts:

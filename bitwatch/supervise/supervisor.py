@@ -151,7 +151,7 @@ class Supervisor:
         self._look()
         self.tree.sample(self.sensor.latest)
         self.sensor.check(selector)
-        self.watch.look(self._view())
+        self.watch.look(self._view(), time.time())
         self.look_for_stop()
 
     def _look(self) -> None:
@@ -234,7 +234,7 @@ class Supervisor:
             self.run.logs(self.attempt),
             self.escalation.forced,
         )
-        self.watch.look(View(attempt=self.attempt))
+        self.watch.look(View(attempt=self.attempt), time.time())
         ending.write(
             self.run,
             self.journal,

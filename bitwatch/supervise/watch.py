@@ -1,7 +1,8 @@
 """Alerts: what is wrong with a run, what it costs, and what to do about it.
 
-Each rule is a pure function of the view and gives the alerts that hold now. `Watch` compares
-that with what was raised before and writes what has begun and what has cleared.
+Each rule is a pure function of the view and the time, and gives the alerts that hold now.
+`Watch` compares that with what was raised before and writes what has begun and what has
+cleared.
 """
 
 from __future__ import annotations
@@ -13,65 +14,35 @@ from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
+from bitwatch.supervise.watch_model import another_model, lowered
+from bitwatch.supervise.watch_readers import CORRECTED, about_readers, remedy
 
 
-def alerts(view: View) -> list[events.Alert]:
-    """Everything that is wrong at this moment."""
-    rules = (planned, idle_readers, broken_off, stalled, sensor, short_grace, resumed)
-    return [alert for rule in rules for alert in rule(view)]
+def alerts(view: View, now: float) -> list[events.Alert]:
+    """Everything that is wrong at this moment, each id once: what a later rule knows of an
+    alert is more evidence for it."""
+    found: dict[str, events.Alert] = {}
+    for rule in (planned, stalled, sensor, short_grace, resumed):
+        for alert in rule(view):
+            found.setdefault(alert.id, alert)
+    for alert in (*another_model(view), *lowered(view), *about_readers(view, now)):
+        if alert.id not in found:
+            found[alert.id] = alert
+        else:
+            found[alert.id].evidence += alert.evidence
+    return list(found.values())
 
 
 def planned(view: View) -> Iterator[events.Alert]:
     """What the plan said before the launch stays true while the attempt runs."""
     for problem in view.plan.get("problems", ()):
+        then = problem["next"]
         yield events.Alert(
             id=problem["id"],
             severity=problem["severity"],
             text=problem["text"],
-            next=problem["next"],
+            next=remedy(view, then) if problem["id"] in CORRECTED else then,
             evidence=[f"planned before the launch of attempt {view.attempt}"],
-        )
-
-
-def idle_readers(view: View) -> Iterator[events.Alert]:
-    """Readers that say themselves that they were given nothing, whatever a library prints."""
-    train = [reader for reader in view.readers if reader.loader == "train"]
-    idle = [reader for reader in train if reader.state == "idle"]
-    if not idle:
-        return
-    total = max(len(train), view.ranks * max(view.workers, 1))
-    names = [f"rank {reader.rank} worker {reader.worker}" for reader in idle]
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    correction = next((c for c in view.plan.get("corrections", ()) if c.get("recommended")), None)
-    if correction and correction["id"] == "fewer-workers":
-        remedy = f"run it with --set data.workers={correction['workers_per_rank']}"
-    elif correction:
-        remedy = f"run it with --sharding {correction['id']}"
-    else:
-        remedy = "use fewer workers per rank, or write the text into more files"
-    yield events.Alert(
-        id="idle-reader",
-        severity="warning",
-        text=f"{len(idle)} of {total} readers have nothing to read: {shown}",
-        evidence=[
-            f"{name}: given no shard (pid {r.pid})" for name, r in zip(names, idle, strict=True)
-        ],
-        next=remedy,
-    )
-
-
-def broken_off(view: View) -> Iterator[events.Alert]:
-    """Readers that cannot reach their text just now and try again."""
-    waiting = [reader for reader in view.readers if reader.state == "reading" and reader.error]
-    if waiting:
-        names = [f"rank {r.rank} {r.loader} reader {r.worker}" for r in waiting]
-        yield events.Alert(
-            id="data-starved",
-            severity="warning",
-            text=f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''} cannot reach "
-            "the text and will try again",
-            evidence=[f"{name}: {r.error}" for name, r in zip(names, waiting, strict=True)],
-            next="nothing need be done while it tries; look at the network or the disk",
         )
 
 
@@ -135,17 +106,24 @@ class Watch:
 
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
-        self._raised: dict[str, str] = {}
+        self._raised: dict[str, events.Alert] = {}
 
-    def look(self, view: View) -> None:
-        now = {alert.id: alert for alert in alerts(view)}
-        for alert in now.values():
-            if self._raised.get(alert.id) != alert.text:
+    def look(self, view: View, now: float) -> None:
+        present = {alert.id: alert for alert in alerts(view, now)}
+        for alert in present.values():
+            before = self._raised.get(alert.id)
+            if before is None or _told(before) != _told(alert):
                 alert.attempt = view.attempt
                 self._journal.write(alert)
-                self._raised[alert.id] = alert.text
-        for gone in self._raised.keys() - now.keys():
+                self._raised[alert.id] = alert
+        for gone in self._raised.keys() - present.keys():
+            text = self._raised.pop(gone).text
             self._journal.write(
-                events.Alert(id=gone, attempt=view.attempt, text=self._raised[gone], cleared=True)
+                events.Alert(id=gone, attempt=view.attempt, text=text, cleared=True)
             )
-        self._raised = {key: self._raised[key] for key in now}
+
+
+def _told(alert: events.Alert) -> tuple[str, str, int]:
+    """What makes it worth writing again. Evidence counts when there is more or less of it: a
+    reader's pid changes with every epoch, and each change would be a line in the journal."""
+    return alert.text, alert.next, len(alert.evidence)

@@ -75,11 +75,12 @@ class Bitwatch(App[None]):
         open_run: Callable[[RunDir], Source] | None = None,
     ) -> None:
         """Without a `source`, `choose` makes the screen that asks for a run, and `open_run`
-        gives the source of the answer."""
+        gives the source of the answer. Without `open_run` the answer is all that is wanted."""
         super().__init__()
         self.source = source
         self.commands = commands
         self.crash: BaseException | None = None
+        self.answer: Any = None
         self.seen: View | None = None
         self._complaints = list(complaints)
         self._choose = choose
@@ -109,12 +110,13 @@ class Bitwatch(App[None]):
         elif self._choose is not None:
             self.push_screen(self._choose(), self._chosen)
 
-    def _chosen(self, run: RunDir | None) -> None:
-        if run is None or self._open_run is None:
+    def _chosen(self, answer: Any) -> None:
+        self.answer = answer
+        if answer is None or self._open_run is None:
             self.exit()
             return
-        self.source = self._open_run(run)
-        self.push_screen(Dashboard(run, self))
+        self.source = self._open_run(answer)
+        self.push_screen(Dashboard(answer, self))
         self._follow(self.source)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -139,7 +141,11 @@ class Bitwatch(App[None]):
     # -- keys -----------------------------------------------------------------------------
 
     def action_interrupt(self) -> None:
-        """ctrl+c means too many things to do any of them here."""
+        """ctrl+c means too many things to do any of them to a run. Before there is one it
+        leaves."""
+        if self.source is None and self._open_run is None:
+            self.detach()
+            return
         self.notify("q detaches (the run goes on), S stops the run", timeout=4, markup=False)
 
     def detach(self) -> None:

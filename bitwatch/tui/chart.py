@@ -62,8 +62,12 @@ class Chart:
 
     def lines(self) -> list[Line]:
         newest = self._curves[-1][0]
+        last: tuple[int, int] | None = None
         for (number_, _), columns in zip(self._curves, self._by_attempt, strict=True):
-            self._curve(columns, CURVE if number_ == newest else EARLIER)
+            ends = self._curve(columns, CURVE if number_ == newest else EARLIER)
+            if last and ends and 0 < ends[0][0] - last[0] <= _bridge(columns) + 1:
+                self._join(*last, *ends[0], EARLIER)  # it went on where the other had stopped
+            last = ends[1] if ends else last
         self._attempts()
         self._validation()
         self._not_finite()
@@ -84,13 +88,15 @@ class Chart:
             for column in range(self._columns):
                 self.canvas.mark(column, row, "┈", "faint", over=False)
 
-    def _curve(self, columns: list[Column | None], layer: int) -> None:
+    def _curve(
+        self, columns: list[Column | None], layer: int
+    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Draws it; its first and its last dot, across and down."""
         means = smoothed(columns) if self._smooth else [c.mean if c else None for c in columns]
+        first: tuple[int, int] | None = None
         before: int | None = None
         gap = 0
-        # A few points on many columns are joined; a hole in a dense curve stays a hole.
-        filled = sum(1 for c in columns if c)
-        bridge = max(4, 3 * len(columns) // max(1, filled))
+        bridge = _bridge(columns)
         for x, column in enumerate(columns):
             mean = means[x]
             if column is None or mean is None:
@@ -105,6 +111,10 @@ class Chart:
             else:
                 self.canvas.vertical(x, dot, dot, layer)
             before, gap = dot, 0
+            first = first or (x, dot)
+        if first is None or before is None:
+            return None
+        return first, (len(columns) - 1 - gap, before)
 
     def _join(self, x0: int, y0: int, x1: int, y1: int, layer: int) -> None:
         """A line from dot to dot. Between neighbours each covers its half of the jump."""
@@ -130,7 +140,10 @@ class Chart:
                 continue
             for row in range(self._rows):
                 self.canvas.mark(column, row, "┊", "quiet", over=False)
-            self.canvas.text(column, 0, f"┊{number_}", "quiet")
+            label = str(number_)
+            room = self._columns - column - 1
+            self.canvas.text(column, 0, "┊", "quiet")
+            self.canvas.text(column + (1 if len(label) <= room else -len(label)), 0, label, "quiet")
 
     def _validation(self) -> None:
         """The newest first: marks need room between them, or they hide the curve."""
@@ -178,6 +191,13 @@ class Chart:
         if edge - line.width >= 7:
             line.right(Line("step", "faint"), edge)
         return line
+
+
+def _bridge(columns: list[Column | None]) -> int:
+    """Empty columns of dots that a line may cross: a few points on many columns are joined, a
+    hole in a dense curve stays a hole."""
+    filled = sum(1 for column in columns if column)
+    return max(4, 3 * len(columns) // max(1, filled))
 
 
 def _axis(curves: list[list[Column | None]], view: View, rows: int, log: bool) -> axes.Axis:

@@ -8,6 +8,7 @@ character that would stand half outside is left out.
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -16,6 +17,7 @@ from bitwatch.text import literal
 
 ELLIPSIS = "…"
 SPARKS = "▁▂▃▄▅▆▇"  # never the whole cell: rows stay apart
+SENTENCE = re.compile(r"(?<=[.!?])\s")
 SELECTORS = {0xFE0E: None, 0xFE0F: None}  # terminals disagree on the width of what they select
 
 
@@ -87,6 +89,11 @@ class Line:
 def plain(text: str) -> str:
     """Untrusted text as harmless characters of a known width."""
     return literal(text).translate(SELECTORS)
+
+
+def first_sentence(text: str) -> str:
+    """Up to its full stop, without it; a number like 0.5 does not end a sentence."""
+    return SENTENCE.split(text, maxsplit=1)[0].rstrip(".")
 
 
 def clip(text: str, width: int) -> str:
@@ -181,6 +188,34 @@ def joined(parts: list[Part], width: int, between: str = "  ") -> Line:
     for part in most_important(parts, width, len(between)):
         line.add(between if line.width else "", "quiet").join(part.line)
     return line.cut(width)
+
+
+def flowing(parts: list[Line], width: int, between: str = " · ") -> list[Line]:
+    """The parts one after the other, in as many lines as they need."""
+    lines = [Line()]
+    for part in parts:
+        gap = len(between) if lines[-1].width else 0
+        if gap and lines[-1].width + gap + part.width > width:
+            lines.append(Line())
+        elif gap:
+            lines[-1].add(between, "quiet")
+        lines[-1].join(part)
+    return [line.cut(width) for line in lines]
+
+
+def folded(text: str, width: int, role: str = "text", lead: Line | None = None) -> list[Line]:
+    """A sentence in lines of at most `width` cells, broken between words; the first begins with
+    `lead`, the others are indented alike. A word longer than a line is cut."""
+    indent = lead.width if lead else 0
+    rows: list[str] = [""]
+    for word in text.split(" "):
+        if rows[-1] and cell_len(rows[-1]) + 1 + cell_len(word) > width - indent:
+            rows.append("")
+        rows[-1] += f" {word}" if rows[-1] else word
+    lines = [Line(" " * indent).add(clip(row, max(1, width - indent)), role) for row in rows]
+    if lead:
+        lines[0] = Line().join(lead).add(clip(rows[0], max(1, width - indent)), role)
+    return [line.cut(width) for line in lines]
 
 
 def centred(sentence: str, width: int, height: int) -> list[Line]:

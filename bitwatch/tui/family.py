@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bitwatch.record.events import Reader
+from bitwatch.record.readers import Judged, judged
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.tui.draw import plain
 
@@ -39,6 +40,7 @@ LETTERS = {
 STATE_ROLES = {
     "running": "fine",
     "reading": "fine",
+    "waiting": "fine",
     "idle": "warning",
     "blocked": "warning",
     "stopped": "warning",
@@ -46,6 +48,8 @@ STATE_ROLES = {
     "defunct": "bad",
     "dead": "bad",
     "failed": "bad",
+    "stuck": "bad",
+    "retrying": "warning",
     "leftover": "bad",
     "starting": "accent",
 }
@@ -80,10 +84,11 @@ def rows(
     descending: bool = False,
     text: str = "",
     collapse: int = 0,
+    now: float = 0.0,
 ) -> list[Row]:
-    """`text` keeps rows that contain it (in a tree with what stands above them). `collapse`:
+    """`now` tells which readers are stuck. `text` keeps rows that contain it (in a tree with what stands above them). `collapse`:
     0 shows every process, 1 joins idle workers of a rank, 2 all workers of a rank."""
-    made = _make(view)
+    made = _make(view, now)
     if not tree:
         flat = [row for row in made.values() if _contains(row, text)]
         return sorted(flat, key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=descending)
@@ -139,16 +144,20 @@ def _gpu_memory(view: View) -> dict[int, float]:
     return held
 
 
-def _make(view: View) -> dict[Key, Row]:
-    readers = {(r.pid, r.starttime): r for r in view.readers if r.loader == "train"}
+def _make(view: View, now: float) -> dict[Key, Row]:
+    readers = {
+        (one.reader.pid, one.reader.starttime): one
+        for one in judged(view, now).values()
+        if one.reader
+    }
     gpu = _gpu_memory(view)
     made = {}
     for process in view.processes:
-        reader = readers.get(process.key) if process.role == "worker" else None
+        one = readers.get(process.key) if process.role == "worker" else None
         made[process.key] = Row(
             process=process,
-            role=_role(process, reader),
-            state=_state(process, reader),
+            role=_role(process, one.reader if one else None),
+            state=_state(process, one),
             keys=(process.key,),
             gpu_mib=gpu.get(process.pid),
             rss_mib=process.rss_mib,
@@ -172,13 +181,13 @@ def _role(process: ProcessRow, reader: Reader | None) -> str:
     return plain(process.role)
 
 
-def _state(process: ProcessRow, reader: Reader | None) -> str:
+def _state(process: ProcessRow, one: Judged | None) -> str:
     """What a worker says of itself says more than that it sleeps; the kernel's worst news
     come first."""
     word = LETTERS.get(process.state, plain(process.state) or "unknown")
-    if reader and word in ("running", "sleeping"):
-        return reader.state
-    if reader and word == "defunct" and reader.state in ("idle", "done"):
+    if one and word in ("running", "sleeping"):
+        return one.state
+    if one and word == "defunct" and one.state in ("idle", "done"):
         return "ended"  # with nothing (more) to read PyTorch ends a worker; no harm is done
     return word
 

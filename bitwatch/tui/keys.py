@@ -28,6 +28,7 @@ KEYS = (
     Key("q,ctrl+q", "detach", "detach", "Leave the screen. The run goes on.", shown="q"),
     Key("S", "stop", "stop", "Stop the run with a checkpoint, after a question."),
     Key("c", "clean", "clean up", "End what ended attempts have left behind."),
+    Key("R", "relaunch", "relaunch", "Relaunch with the correction of the plan, or as it was."),
     Key("w", "why", "why", "What is wrong, the evidence, and what to do."),
     Key("l", "logs", "logs", "What the ranks and torchrun print, as it comes."),
     Key("p", "pause", "pause", "Hold the picture still; reading goes on."),

@@ -1,65 +1,68 @@
-"""What the readers' accounts say together: the grid of their states, and their rates. Pure."""
+"""What the readers' accounts say together: the grid of their states, their rates and how far
+they are. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 from bitwatch.record.events import Reader
-from bitwatch.record.view import END_STATES, View
+from bitwatch.record.readers import Judged, Key
+from bitwatch.record.view import View
+from bitwatch.text import duration
+from bitwatch.tui.reader_grid import Cell, Grid, cell
 
-NEVER = "never"  # no account of this reader, and none to come
-GONE_S = 5.0  # a sample this much newer than a reader's last word, without its process
-SEVERITY = ("failed", "dead", "retrying", "idle", "starting", NEVER, "stopped", "reading", "done")
-
-
-def grid(view: View) -> dict[int, list[tuple[int, str, Reader | None]]]:
-    """(worker, state, account) by rank: every reader that there is or should be."""
-    accounts = {(r.rank, r.worker): r for r in view.readers if r.loader == "train"}
-    ranks = max(view.ranks, *(rank + 1 for rank, _ in accounts), 0) if accounts else view.ranks
-    workers = max(view.workers, 1, *(worker + 1 for _, worker in accounts))
-    if not accounts and not view.attempt:
-        return {}
-    alive = {row.key for row in view.processes}
-    return {
-        rank: [
-            (
-                worker,
-                _state(view, accounts.get((rank, worker)), alive),
-                accounts.get((rank, worker)),
-            )
-            for worker in range(workers)
-        ]
-        for rank in range(ranks)
-    }
+BUSY = ("reading", "waiting")
+COMPARED = 8  # shards of a reader that are looked at for who else reads them
+APART = 0.10  # of the foremost rank's share that another may lie behind unsaid
+BEGUN = 0.05  # of a share: before it a few rows make ranks look far apart
 
 
-def _state(view: View, reader: Reader | None, alive: set[tuple[int, int]]) -> str:
-    over = view.state in END_STATES
-    if reader is None:
-        return NEVER if over else "starting"
-    if over and reader.state in ("reading", "starting"):
-        return "stopped"
-    if over or reader.state not in ("reading", "starting"):
-        return reader.state
-    vanished = (reader.pid, reader.starttime) not in alive and bool(alive)
-    if vanished and view.sampled is not None and view.sampled > reader.t + GONE_S:
-        return "dead"
-    return "retrying" if reader.state == "reading" and reader.error else reader.state
+def grid(view: View, judged: Mapping[Key, Judged], now: float) -> Grid:
+    """The readers by rank, each with the words that stand beside it."""
+    several = shared(view)
+    rows: Grid = {}
+    for (rank, _), one in judged.items():
+        rows.setdefault(rank, []).append(_cell(one, several, now))
+    return rows
 
 
-def worst(states: Iterable[str]) -> str:
-    return min(states, key=SEVERITY.index)
+def _cell(one: Judged, several: set[Any], now: float) -> Cell:
+    reader = one.reader
+    if one.state == "stuck" and one.since is not None:
+        still = duration(max(0.0, now - one.since))
+        return Cell("stuck", f"since {still}", "bad", still)
+    if reader is None or one.state not in (*BUSY, "done", "stopped"):
+        return cell(one.state, [], "quiet")._replace(
+            role="bad" if one.state in ("failed", "dead") else "quiet"
+        )
+    role = "text" if one.state in BUSY else "quiet"
+    return cell(one.state, reader.shards, "warning" if several & _looked_at(reader) else role)
+
+
+def shared(view: View) -> set[Any]:
+    """Shards that readers of several ranks read now, as only as-is lets happen."""
+    if (view.plan.get("data") or {}).get("mode") != "as-is":
+        return set()
+    ranks: dict[Any, int] = {}
+    several = set()
+    for reader in view.readers:
+        if reader.loader != "train" or reader.state not in BUSY:
+            continue
+        for shard in _looked_at(reader):
+            if ranks.setdefault(shard, reader.rank) != reader.rank:
+                several.add(shard)
+    return several
+
+
+def _looked_at(reader: Reader) -> set[Any]:
+    return set(reader.shards[:COMPARED])
 
 
 def shard_progress(view: View) -> dict[str, float]:
     """How much of each shard has been read in this epoch, the mean over those who read it;
     known only where the plan knows the rows and a reader has that shard alone."""
-    data = view.plan.get("data") or {}
-    rows = {
-        (part["rank"], part["worker"]): part["rows"]
-        for part in data.get("assignment") or ()
-        if part.get("rows")
-    }
+    rows = _expected(view)
     shares: dict[str, list[float]] = {}
     for reader in view.readers:
         expected = rows.get((reader.rank, reader.worker))
@@ -69,12 +72,45 @@ def shard_progress(view: View) -> dict[str, float]:
     return {shard: sum(known) / len(known) for shard, known in shares.items()}
 
 
+def uneven(view: View) -> tuple[tuple[int, float], tuple[int, float]] | None:
+    """The rank that is foremost in its text and the one that is least far, each with the share
+    of its rows that it has read; None when they are close, or nobody knows: after the first
+    epoch `datasets` may deal the shards out in another order."""
+    if view.epoch and (view.plan.get("data") or {}).get("mode") == "as-is":
+        return None
+    rows = _expected(view)
+    whole: dict[int, int] = {}
+    read: dict[int, int] = {}
+    for (rank, _), expected in rows.items():
+        whole[rank] = whole.get(rank, 0) + expected
+    for reader in view.readers:
+        if reader.loader == "train":
+            read[reader.rank] = read.get(reader.rank, 0) + reader.rows
+    shares = [(rank, min(1.0, read.get(rank, 0) / total)) for rank, total in whole.items()]
+    if len(shares) < 2:
+        return None
+    first, last = max(shares, key=lambda one: one[1]), min(shares, key=lambda one: one[1])
+    if first[1] < BEGUN or first[1] - last[1] <= APART * first[1]:
+        return None
+    return first, last
+
+
+def _expected(view: View) -> dict[Key, int]:
+    """Rows that each reader keeps in an epoch, of the plan."""
+    data = view.plan.get("data") or {}
+    return {
+        (part["rank"], part["worker"]): part["rows"]
+        for part in data.get("assignment") or ()
+        if part.get("rows")
+    }
+
+
 class Rates:
-    """Samples a second of each rank, from successive accounts of its readers."""
+    """Samples and bytes a second of each reader, from its successive accounts."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[int, int], tuple[float, int]] = {}
-        self._rates: dict[tuple[int, int], float] = {}
+        self._last: dict[Key, tuple[float, int, int]] = {}
+        self._rates: dict[int, dict[int, tuple[float, float]]] = {}  # by rank, by worker
 
     def take(self, view: View) -> None:
         for reader in view.readers:
@@ -82,16 +118,31 @@ class Rates:
                 continue
             key = (reader.rank, reader.worker)
             before = self._last.get(key)
-            if before == (reader.t, reader.samples):
+            told = (reader.t, reader.samples, reader.bytes)
+            if before == told:
                 continue
-            self._last[key] = (reader.t, reader.samples)
-            self._rates.pop(key, None)
+            self._last[key] = told
+            of_rank = self._rates.setdefault(reader.rank, {})
+            of_rank.pop(reader.worker, None)
             if before and reader.t > before[0] and reader.samples >= before[1]:
-                self._rates[key] = (reader.samples - before[1]) / (reader.t - before[0])
+                seconds = reader.t - before[0]
+                samples, text = reader.samples - before[1], reader.bytes - before[2]
+                of_rank[reader.worker] = (samples / seconds, max(0, text) / seconds)
 
     def known(self) -> bool:
-        return bool(self._rates)
+        return any(self._rates.values())
 
-    def of(self, rank: int) -> float | None:
-        rates = [rate for (r, _), rate in self._rates.items() if r == rank]
-        return sum(rates) if rates else None
+    def samples(self, rank: int) -> float | None:
+        return _sum([samples for samples, _ in self._rates.get(rank, {}).values()])
+
+    def text_bytes(self, rank: int) -> float | None:
+        return _sum([text for _, text in self._rates.get(rank, {}).values()])
+
+    def of_reader(self, key: Key) -> float | None:
+        """Bytes of text a second."""
+        rates = self._rates.get(key[0], {}).get(key[1])
+        return rates[1] if rates else None
+
+
+def _sum(rates: list[float]) -> float | None:
+    return sum(rates) if rates else None

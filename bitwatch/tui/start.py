@@ -21,6 +21,8 @@ import msgspec
 from bitwatch import config as configuration
 from bitwatch.attach import choose, commands
 from bitwatch.attach.follow import Feed
+from bitwatch.attach.offer import launchable
+from bitwatch.plan.result import Plan
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View, view
@@ -28,6 +30,8 @@ from bitwatch.strict import ConfigError
 
 if TYPE_CHECKING:
     from textual.theme import Theme
+
+    from bitwatch.tui.app import Bitwatch
 
 SWITCH_S = 0.001  # between threads: the screen answers while a long history is read
 
@@ -78,6 +82,33 @@ def pick(home: Path) -> Left:
     return _open(None, home, None)
 
 
+def ask(name: str, configured: Plan, blocked: bool, chosen: Look | None) -> str | None:
+    """The plan screen before a launch: the id of the correction to launch with, "as-is" for the
+    configured plan, or None for no launch. `blocked`: the configured plan has an error that its
+    corrections remove. Where none can be launched there is nothing to ask."""
+    from bitwatch.tui.app import Bitwatch
+    from bitwatch.tui.screens.plan import AS_IS, PlanScreen
+
+    if not launchable(msgspec.to_builtins(configured)):
+        return None if blocked else AS_IS
+    chosen = chosen or look()
+    app = Bitwatch(
+        None,
+        commands,
+        chosen.themes,
+        chosen.wanted,
+        chosen.complaints,
+        choose=lambda: PlanScreen(name, configured, blocked),
+    )
+    if (error := _run(app)) is not None:
+        _restore_terminal()
+        where = _tell(error, None)
+        print(f"the screen failed ({_first_line(error)}); the traceback is in {where}")
+        return None
+    answer: str | None = app.answer
+    return answer
+
+
 def farewell(left: Left) -> str:
     """The shell's last line."""
     if left.run is None:
@@ -97,8 +128,6 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
     from bitwatch.tui.app import Bitwatch
     from bitwatch.tui.screens.picker import Picker
 
-    sys.setswitchinterval(SWITCH_S)
-    threading.Thread(target=_end_with_the_terminal, name="terminal", daemon=True).start()
     chosen = chosen or look()
     app = Bitwatch(
         feed,
@@ -109,14 +138,7 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
         choose=(lambda: Picker(lambda: choose.growing(home))) if home else None,
         open_run=_started,
     )
-    error: BaseException | None = None
-    try:
-        app.run()
-        error = app.crash
-    except KeyboardInterrupt:
-        pass
-    except Exception as raised:
-        error = raised
+    error = _run(app)
     source = app.source
     if source is not None:
         source.close()
@@ -125,7 +147,24 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
     if error is None:
         return Left(run, seen)
     _restore_terminal()
-    return Left(run, seen, _tell(error, run), f"{type(error).__name__}: {error}".splitlines()[0])
+    return Left(run, seen, _tell(error, run), _first_line(error))
+
+
+def _run(app: Bitwatch) -> BaseException | None:
+    """Until it is left; what it failed with."""
+    sys.setswitchinterval(SWITCH_S)
+    threading.Thread(target=_end_with_the_terminal, name="terminal", daemon=True).start()
+    try:
+        app.run()
+    except KeyboardInterrupt:
+        return None
+    except Exception as raised:
+        return raised
+    return app.crash
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _started(run: RunDir) -> Feed:

@@ -74,3 +74,17 @@ def test_the_gpu_bench_measures_the_model_and_the_trainer_and_invents_nothing_on
     assert figures["trainer, demo"]["tokens_per_s"] > 0
     assert figures["trainer, demo"]["last_loss"] < math.log(2)
     assert "targets: products_of_ceiling_percent at least 75" in printed
+
+
+def test_plans_of_every_kind_are_timed_with_their_corrections(tmp_path: Path) -> None:
+    words = ("--shards", "40", "--ranks", "4", "--workers", "2", "--repeats", "2")
+    figures, printed = run("plan.py", tmp_path, *words)
+    assert len(figures) == 9
+    incident, *others = figures.values()
+    assert incident["corrections"] == ["indexed", "reshard", "fewer-workers", "more-files"]
+    assert incident["times_incident"] == 1
+    for name, row in figures.items():
+        assert 0 < row["median_ms"] <= row["slowest_ms"]
+        assert name in printed
+    assert "auto: 43 shards, 4 row groups each" in figures
+    assert any("indexed" in row["corrections"] for row in others)

@@ -15,8 +15,8 @@ ALLOWED = {
     "bitwatch", "bitwatch.cli", "bitwatch.config", "bitwatch.strict", "bitwatch.text",
     "bitwatch.listing", "bitwatch.record", "bitwatch.record.afterwards", "bitwatch.record.codec",
     "bitwatch.record.events", "bitwatch.record.follow", "bitwatch.record.journal",
-    "bitwatch.record.kernel", "bitwatch.record.rundir", "bitwatch.record.series",
-    "bitwatch.record.state", "bitwatch.record.view",
+    "bitwatch.record.kernel", "bitwatch.record.recent", "bitwatch.record.rundir",
+    "bitwatch.record.series", "bitwatch.record.state", "bitwatch.record.view",
 }  # fmt: skip
 OTHERS = {"click", "msgspec", "platformdirs", "typing_extensions"}  # the last by msgspec
 

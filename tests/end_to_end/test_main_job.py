@@ -88,7 +88,8 @@ def test_the_lines_tell_the_whole_story(first: tuple[str, str, dict[str, Any]]) 
 def test_idle_readers_are_told_with_what_to_do(first: tuple[str, str, dict[str, Any]]) -> None:
     out = first[0]
     assert "2 of 4 readers have nothing to read: rank 0 worker 1, rank 1 worker 1" in out
-    assert "--set data.workers=1" in out
+    assert "R on the screen relaunches it with sharding indexed" in out
+    assert f"bitwatch run --resume {first[2]['run']} --new-epoch --sharding indexed" in out
     assert "this alone does not hang a run" in out
 
 

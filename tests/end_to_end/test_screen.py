@@ -47,7 +47,7 @@ def _text(pid: int, name: str) -> str:
 def run(shell: Shell) -> Iterator[RunDir]:
     """A run that was launched on the screen, and is killed off there: the tests go on with it."""
     with Terminal(shell, "run", str(shell.config), "--set", FOREVER) as screen:
-        screen.see("RUNNING", "2 of 4 readers have nothing to read", "[w] why")
+        screen.see("RUNNING", "2 of 4 readers idle", "[w] why", "[R] relaunch corrected")
         text = screen.see(
             *("1 GPUs", "2 Readers", "○ idle", "3 Loss", "4 Processes", "rank 1"),
             "worker 0 · shard",

@@ -1,58 +1,15 @@
-"""Which mode "auto" takes and why, what each would do, and what is offered instead."""
+"""Which mode "auto" takes and why, and what is wrong with each."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from bitwatch import config as configuration
-from bitwatch.plan import preflight
-from bitwatch.plan.facts import CacheFacts, DataFacts, Facts, ModelFacts, Parameter, Shard
-from bitwatch.plan.result import Plan
-
-GIB = 2**30
+from bitwatch.plan.facts import Shard
+from tests.plan.situations import GIB, config, files, ids, plan
 
 
-def config(sharding: str, *changes: str) -> configuration.Config:
-    wanted = (f"data.sharding={sharding}", *changes)
-    return configuration.load(configuration.bundled("configs/demo.toml"), wanted)
-
-
-def files(*groups: int, rows: int = 100, text_bytes: int = 100_000) -> list[Shard]:
-    """A file of so many equal row groups for each number."""
-    return [
-        Shard(
-            name=f"/text/{i}.parquet",
-            rows=rows * number,
-            row_groups=number,
-            text_bytes=text_bytes * number,
-            group_rows=[rows] * number,
-            group_bytes=[text_bytes] * number,
-        )
-        for i, number in enumerate(groups)
-    ]
-
-
-def plan(
-    settings: configuration.Config,
-    shards: list[Shard],
-    free: int | None = 100 * GIB,
-    format: str = "parquet",
-) -> Plan:
-    cache = CacheFacts(folder="/cache", free_bytes=free)
-    data = DataFacts(format=format, num_shards=len(shards), shards=shards, cache=cache)
-    model = ModelFacts(parameters=[Parameter(name="w", shape=[100])])
-    return preflight.make_plan(settings, Facts(model=model, data=data))
-
-
-def ids(found: list[Any]) -> list[str]:
-    return [one.id for one in found]
-
-
-@pytest.mark.parametrize("sharding", ["auto", "ask"])
-def test_text_that_fits_on_the_disk_is_indexed(sharding: str) -> None:
-    made = plan(config(sharding), files(8, 8))
+def test_text_that_fits_on_the_disk_is_indexed() -> None:
+    made = plan(config("auto"), files(8, 8))
     data = made.data
     assert (data.mode, data.split, data.copies, data.read_amplification) == (
         "indexed",
@@ -63,8 +20,54 @@ def test_text_that_fits_on_the_disk_is_indexed(sharding: str) -> None:
     assert data.mode_reason == ("2 shards would leave 2 of 4 readers idle; the text is 1.5 MiB")
     assert (data.readers_busy, data.readers_idle, data.imbalance_percent) == (4, 0, 0.0)
     assert data.steps_per_epoch == 1_600_000 // 32 // 8
+    assert data.steps_per_rank == [data.steps_per_epoch] * 2
+    assert data.sequences_per_rank == [25_000, 25_000] and data.hang_risk is False
     assert data.estimated and sum(data.rows_per_rank or []) == data.rows == 1600
-    assert (made.verdict, made.problems, made.corrections) == ("ok", [], [])
+    assert (made.verdict, made.problems, made.corrections, made.refused) == ("ok", [], [], [])
+
+
+def test_what_is_asked_about_is_planned_as_it_is_configured() -> None:
+    """Then a person can compare it with what would be better."""
+    asked, as_is = plan(config("ask"), files(8, 8)), plan(config("as-is"), files(8, 8))
+    assert (asked.data, asked.problems) == (as_is.data, as_is.problems)
+    assert asked.data.mode_reason == ""
+    assert ids(asked.corrections) == ids(as_is.corrections)
+    # What is left open must not be left open again with the changes.
+    assert asked.corrections[2].changes == {"data.sharding": "as-is", "data.workers": 1}
+    assert as_is.corrections[2].changes == {"data.workers": 1}
+
+
+@pytest.mark.parametrize("free", [100 * GIB, 1_000_000, None])
+@pytest.mark.parametrize("groups", [(8, 8), (2, 1), (12, 4), (1,), (1, 1, 1), (3, 3, 3, 3)])
+@pytest.mark.parametrize("changes", [(), ("data.workers=1",), ("data.shuffle=100",)])
+def test_auto_takes_the_first_correction_of_as_is(
+    free: int | None, groups: tuple[int, ...], changes: tuple[str, ...]
+) -> None:
+    shards = files(*groups)
+    as_is = plan(config("as-is", *changes), shards, free)
+    auto = plan(config("auto", *changes), shards, free)
+    assert auto.data.mode_reason
+    wanted = next((c.data for c in as_is.corrections if c.recommended), as_is.data)
+    auto.data.mode_reason = ""
+    assert auto.data == wanted
+    launchable = [one for one in as_is.corrections if one.changes]
+    assert [one.recommended for one in launchable] == [True, False, False][: len(launchable)]
+
+
+def test_a_plan_without_faults_is_left_as_it_is() -> None:
+    """Also where an index would fit: it is not worth the wait to somebody whose plan works."""
+    made = plan(config("auto", "data.workers=1"), files(8, 8))
+    assert (made.data.mode, made.corrections, made.verdict) == ("as-is", [], "ok")
+    assert made.data.mode_reason == (
+        "every reader has shards of its own, and every rank about as much as the others"
+    )
+    unknown = plan(config("auto"), [Shard(name=f"{i}.gz") for i in range(4)], format="json").data
+    assert (unknown.mode, unknown.workers_per_rank) == ("as-is", 2)
+    assert unknown.mode_reason.endswith("only reading could tell whether every rank has as much")
+    # What a shuffle buffer holds is lost at a resume: that is a fault.
+    shuffled = plan(config("auto", "data.workers=1", "data.shuffle=100"), files(8, 8)).data
+    assert shuffled.mode == "indexed"
+    assert shuffled.mode_reason.startswith("what a shuffle buffer holds is lost at a resume; ")
 
 
 def test_a_full_disk_leaves_row_groups() -> None:
@@ -89,13 +92,16 @@ def test_a_limit_on_the_cache_counts_like_a_disk() -> None:
 
 def test_as_is_is_what_remains() -> None:
     made = plan(config("auto"), files(2, 1), free=0)
-    assert made.data.mode == "as-is"
-    assert made.data.mode_reason.endswith("3 row groups cannot keep 4 readers busy")
+    assert (made.data.mode, made.data.workers_per_rank, made.data.readers_idle) == ("as-is", 1, 0)
+    assert made.data.mode_reason.endswith(
+        "3 row groups cannot keep 4 readers busy; 1 worker for each rank"
+    )
     lines = [Shard(name=f"{i}.jsonl") for i in range(2)]
     made = plan(config("auto"), lines, format="json")
     assert made.data.mode == "as-is"
     assert made.data.mode_reason == (
-        "only reading could tell how much text there is; json files have no row groups to deal out"
+        "2 shards would leave 2 of 4 readers idle; only reading could tell how much text there is; "
+        "json files have no row groups to deal out; 1 worker for each rank"
     )
 
 
@@ -118,64 +124,6 @@ def test_a_mode_that_is_asked_for_is_taken_without_a_word(mode: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------
-# Corrections
-
-
-def test_the_incident_is_offered_both_ways_out() -> None:
-    made = plan(
-        config("as-is", "parallel.ranks=4", "data.workers=4", "train.batch=16"),
-        files(901, 901, rows=1000, text_bytes=300_000),
-    )
-    assert ids(made.problems) == ["workers-exceed-shards", "every-rank-reads-everything"]
-    assert all(
-        found.next.startswith("Use --sharding indexed or reshard") for found in made.problems
-    )
-    indexed, reshard = made.corrections
-    assert (indexed.id, indexed.recommended, indexed.resume) == ("indexed", True, "new-epoch")
-    assert indexed.prepare_s == pytest.approx(540.6 / 50, abs=0.1)
-    assert (reshard.id, reshard.recommended, reshard.resume) == ("reshard", False, "new-epoch")
-    assert (reshard.num_shards, reshard.prepare_s) == (1802, 0)
-    for correction in made.corrections:
-        assert (correction.readers_busy, correction.readers_idle) == (16, 0)
-        assert (correction.workers_per_rank, correction.copies) == (4, 1)
-
-
-def test_taking_a_correction_does_what_it_says() -> None:
-    for correction in plan(config("as-is"), files(8, 8)).corrections:
-        if correction.id == "fewer-workers":
-            settings = config("as-is", f"data.workers={correction.workers_per_rank}")
-        else:
-            settings = config(correction.id)
-        data = plan(settings, files(8, 8)).data
-        assert correction.num_shards == data.num_shards
-        assert correction.readers_busy == data.readers_busy
-        assert correction.readers_idle == data.readers_idle == 0
-        assert correction.copies == data.copies
-
-
-def test_only_what_improves_something_is_offered() -> None:
-    one_worker = ("data.workers=1",)
-    assert plan(config("as-is", *one_worker), files(8, 8)).corrections == []
-    uneven = plan(config("as-is", *one_worker), files(12, 4))
-    assert ids(uneven.problems) == ["uneven-batches"]
-    assert ids(uneven.corrections) == ["indexed", "reshard"]
-    # Row groups that cannot be dealt out evenly either are no remedy for that.
-    lumps = plan(config("as-is", *one_worker), files(2, 1))
-    assert ids(lumps.corrections) == ["indexed"]
-    shuffled = plan(config("as-is", "data.shuffle=100", *one_worker), files(8, 8))
-    assert ids(shuffled.corrections) == ["indexed", "reshard"]  # a resume is exact in both
-
-
-def test_what_does_not_fit_is_not_offered() -> None:
-    made = plan(config("as-is"), files(8, 8), free=0)
-    assert ids(made.corrections) == ["reshard", "fewer-workers"]
-    assert [correction.recommended for correction in made.corrections] == [True, False]
-    made = plan(config("as-is"), files(1, 1), free=0)
-    assert ids(made.corrections) == ["fewer-workers"]
-    assert made.corrections[0].recommended
-
-
-# ---------------------------------------------------------------------------------------
 # Problems of the modes
 
 
@@ -184,15 +132,18 @@ def test_fewer_row_groups_than_readers_leave_some_idle() -> None:
     assert (made.data.readers_busy, made.data.readers_idle) == (3, 1)
     found = made.problems[0]
     assert found.id == "workers-exceed-shards"
-    assert "1 of 4 readers will be idle: 3 row groups for 2 ranks x 2 workers" in found.text
-    assert "--set data.workers=1" in found.next and "at least 4 row groups" in found.next
-    assert ids(made.corrections) == ["fewer-workers"]
+    assert "1 of 4 readers idle: 3 row groups for 2 ranks x 2 workers." in found.text
+    assert "--set data.workers=1" in found.next
+    assert ids(made.corrections) == ["fewer-workers", "more-files"]
 
 
 def test_a_rank_without_a_row_group_is_an_error() -> None:
     made = plan(config("reshard"), files(1))
     assert made.verdict == "error"
-    assert "rank-without-data" in ids(made.problems)
+    found = next(problem for problem in made.problems if problem.id == "rank-without-data")
+    assert found.severity == "error" and "All ranks step together" in found.text
+    assert found.next == "Use --sharding indexed."
+    assert ids(made.corrections) == ["indexed", "more-files"]
 
 
 def test_one_huge_row_group_is_said_to_be_uneven() -> None:
@@ -200,14 +151,18 @@ def test_one_huge_row_group_is_said_to_be_uneven() -> None:
     shards[0].group_bytes = [10_000_000, 9, 9, 9, 9]
     made = plan(config("reshard"), shards)
     assert "uneven-batches" in ids(made.problems)
-    assert ids(made.corrections) == ["indexed"]
+    assert ids(made.corrections) == ["indexed", "more-files"]
 
 
 def test_reshard_of_other_files_names_indexed() -> None:
-    made = plan(config("reshard"), [Shard(name="a.jsonl")], format="json")
+    lines = Shard(name="a.jsonl", text_bytes_at_most=GIB)
+    made = plan(config("reshard"), [lines], format="json")
     (found,) = made.problems
     assert (found.id, found.severity, made.verdict) == ("reshard-needs-parquet", "error", "error")
-    assert "has json files" in found.text and "--sharding indexed" in found.next
+    assert "has json files" in found.text and found.next == "Use --sharding indexed."
+    assert ids(made.corrections) == ["indexed"]
+    (found,) = plan(config("reshard"), [lines], free=0, format="json").problems
+    assert found.next == "Write the text as parquet, or use --sharding as-is."
 
 
 def test_row_groups_that_nobody_looked_at_are_no_error() -> None:
@@ -222,6 +177,9 @@ def test_an_index_that_may_not_fit_is_a_warning() -> None:
     (found,) = made.problems
     assert (found.id, found.severity) == ("index-too-large", "warning")
     assert "does not fit into 0 B free in /cache" in found.text
+    assert found.next == "Name a larger disk (data.cache), or use --sharding reshard."
+    (found,) = plan(config("indexed"), [Shard(name="a.jsonl")], format="json").problems
+    assert found.next == "Name a larger disk (data.cache)."
 
 
 def test_a_file_without_rows_breaks_only_the_stream_as_it_is() -> None:
@@ -233,5 +191,6 @@ def test_a_file_without_rows_breaks_only_the_stream_as_it_is() -> None:
     assert [f.text for f in made.problems if f.severity == "error"] == [
         "data.source: none.parquet has no rows, which breaks the stream."
     ]
+    assert made.problems[0].next == "Use --sharding indexed or reshard, or take it out."
     for mode in ("reshard", "indexed", "auto"):
         assert plan(config(mode), shards).verdict == "ok"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -72,19 +73,21 @@ def test_the_incident_is_seen_before_the_launch() -> None:
     assert (data.copies, data.read_amplification) == (1, 4)
     assert ids(plan) == ["workers-exceed-shards", "every-rank-reads-everything"]
     assert problem(plan, "workers-exceed-shards").text == (
-        "8 of 16 readers will be idle: 2 shards for 4 ranks x 4 workers. Idle workers hold "
-        "memory and read nothing; this alone does not hang a run."
+        "8 of 16 readers idle and every rank reads everything: 2 shards for 4 ranks x 4 workers. "
+        "Idle workers are started for nothing, and each rank decodes all data and drops 3 of 4 rows. "
+        "This alone does not hang a run."
     )
     everything = problem(plan, "every-rank-reads-everything")
-    assert "4 times the reading" in everything.text
-    assert "4 files" in everything.next
-    # Nobody looked at the row groups or at the disk: then nothing is known to put it right.
-    assert plan.corrections == []
+    assert "each rank decodes all data and drops 3 of 4 rows" in everything.text.lower()
+    assert "16 files" in everything.next
+    # Nobody looked at the row groups or at the disk: only what needs neither is offered.
+    assert [one.id for one in plan.corrections] == ["fewer-workers", "more-files"]
 
 
 def test_fewer_workers_where_the_surplus_only_idles() -> None:
     plan = preflight.make_plan(config("demo"), facts(shards(1354, 1354)))
-    (correction,) = plan.corrections
+    correction, more = plan.corrections
+    assert (more.id, more.recommended) == ("more-files", False)
     assert (correction.id, correction.recommended) == ("fewer-workers", True)
     assert (correction.workers_per_rank, correction.num_shards) == (1, 2)
     assert (correction.readers_busy, correction.readers_idle, correction.copies) == (2, 0, 1)
@@ -98,7 +101,18 @@ def test_a_good_plan_is_ok() -> None:
     assert (plan.verdict, plan.problems, plan.corrections) == ("ok", [], [])
     # 2 x 1,354 rows of 1,000 bytes; a sequence is 32 bytes, a step 16 of them.
     assert plan.data.steps_per_epoch == 1_354_000 // 32 * 2 // 16
-    assert plan.data.estimated
+    assert plan.data.steps_per_rank == [plan.data.steps_per_epoch] * 2
+    assert plan.data.hang_risk is False and plan.data.estimated
+
+
+def test_the_first_sentence_of_every_problem_fits_into_a_line() -> None:
+    """It stands alone in the bar of alerts."""
+    for name, sizes in (("1b21", (9, 9)), ("1b21", (9,)), ("demo", (9, 2, 1)), ("demo", (1,))):
+        plan = preflight.make_plan(config(name, "parallel.device=cpu"), facts(shards(*sizes)))
+        for found in plan.problems:
+            if found.id not in ("parameters-differ",):
+                first = re.split(r"(?<=[.:]) (?=[A-Z])", found.text)[0]
+                assert len(first) <= 110, first
 
 
 def test_another_model_than_asked_for_is_an_error() -> None:
@@ -153,7 +167,13 @@ def test_uneven_files_are_said_before_they_cost_text() -> None:
     )
     found = problem(plan, "uneven-batches")
     assert found.severity == "warning"
-    assert "34 % below the largest (rows: 1,500 / 989)" in found.text
+    assert found.text.startswith(
+        "Ranks get unequal amounts of text: the smallest share is 34 % below the largest. "
+        "Alone they would take 11,718 / 7,726 steps an epoch. A loop without an agreed end would "
+        "hang here; bitwatch's ranks end the epoch together"
+    )
+    assert plan.data.sequences_per_rank == [1_500_000 // 32, 989_000 // 32]
+    assert plan.data.steps_per_rank == [11_718, 7_726] and plan.data.hang_risk is True
     assert plan.data.imbalance_percent == pytest.approx(34.07, abs=0.01)
 
 
@@ -161,8 +181,21 @@ def test_rows_stand_in_where_the_text_was_not_measured() -> None:
     plan = preflight.make_plan(
         config("demo", "data.workers=1"), facts(shards(1500, 989, text_bytes=None))
     )
-    assert plan.data.steps_per_epoch is None
-    assert "uneven-batches" in ids(plan)
+    assert plan.data.steps_per_epoch is None and plan.data.hang_risk is None
+    assert "Their rows: 1,500 / 989. A loop without an agreed end may hang" in (
+        problem(plan, "uneven-batches").text
+    )
+
+
+def test_the_sizes_of_files_stand_in_where_neither_rows_nor_text_are_known() -> None:
+    lines = [
+        Shard(name=f"{i}.jsonl", text_bytes_at_most=size) for i, size in enumerate((9000, 5000))
+    ]
+    plan = preflight.make_plan(config("demo", "data.workers=1"), facts(lines))
+    assert plan.data.imbalance_percent == pytest.approx(44, abs=1)
+    assert plan.data.sequences_per_rank is None and plan.data.steps_per_rank is None
+    assert "44 % below the largest" in problem(plan, "uneven-batches").text
+    assert [one.id for one in plan.corrections] == ["more-files"]
 
 
 def test_shards_that_nobody_can_count_into_leave_rows_unknown() -> None:
@@ -236,7 +269,9 @@ def test_the_json_has_the_fields_that_others_rely_on() -> None:
     plan = msgspec.json.decode(
         preflight.to_json(preflight.make_plan(config("demo"), facts(shards(1354, 1354))))
     )
-    assert plan.keys() >= {"verdict", "model", "memory", "data", "corrections", "problems"}
+    names = {"verdict", "model", "memory", "data", "corrections", "problems", "refused"}
+    assert plan.keys() >= names
+    assert [one.keys() for one in plan["refused"]] == [{"id", "remedy", "why"}]
     assert plan["model"].keys() >= {"asked", "built", "held", "flat_shard"}
     assert plan["memory"].keys() >= {"per_gpu_gib", "capacity_gib", "fits"}
     parts = plan["memory"]["per_gpu_gib"]
@@ -257,7 +292,10 @@ def test_the_json_has_the_fields_that_others_rely_on() -> None:
             "copies",
             "read_amplification",
             "rows_per_rank",
+            "sequences_per_rank",
+            "steps_per_rank",
             "steps_per_epoch",
+            "hang_risk",
             "imbalance_percent",
             "estimated",
             "assignment",

@@ -57,7 +57,7 @@ def test_every_row_group_goes_to_one_reader_in_the_order_of_the_files(
     files: list[list[int]], ranks: int, workers: int
 ) -> None:
     shards = [shard(f"{i}.parquet", *sizes) for i, sizes in enumerate(files)]
-    dealt = row_groups.deal(shards, ranks, workers)
+    dealt = row_groups.Dealt(shards, ranks, workers).runs()
     assert len(dealt) == ranks * max(1, workers)
     line = [(run.file, group) for runs in dealt for run in runs for group in range(*run[1:])]
     assert line == [(i, group) for i, sizes in enumerate(files) for group in range(len(sizes))]
@@ -66,16 +66,16 @@ def test_every_row_group_goes_to_one_reader_in_the_order_of_the_files(
         assert busy == len(dealt)
     for runs in dealt:  # no file twice, so each is opened once
         assert len({run.file for run in runs}) == len(runs)
-    said = row_groups.assign(shards, ranks, workers)
+    said = row_groups.Dealt(shards, ranks, workers).assignment()
     assert (said.busy, said.num_shards, said.copies) == (busy, len(line), 1)
     assert sum(said.rows_per_rank or []) == len(line)
-    sequences = row_groups.sequences_per_rank(shards, ranks, workers, 1)
+    sequences = row_groups.Dealt(shards, ranks, workers).sequences_per_rank(1)
     assert sum(sequences) == sum(map(sum, files))
 
 
 def test_the_incidents_row_groups_serve_every_reader_evenly() -> None:
     files = [shard(f"{i}.parquet", *[300_000] * 901) for i in range(2)]
-    plan = row_groups.assign(files, 4, 4)
+    plan = row_groups.Dealt(files, 4, 4).assignment()
     assert (plan.busy, plan.idle, plan.num_shards) == (16, 0, 1802)
     assert plan.read_amplification == 1
     assert max(plan.rows_per_rank or []) - min(plan.rows_per_rank or []) <= 1
@@ -83,10 +83,10 @@ def test_the_incidents_row_groups_serve_every_reader_evenly() -> None:
 
 
 def test_one_huge_row_group_is_left_alone_and_the_rest_is_shared() -> None:
-    plan = row_groups.deal([shard("a", 1000, 1, 1, 1, 1, 1)], 2, 1)
+    plan = row_groups.Dealt([shard("a", 1000, 1, 1, 1, 1, 1)], 2, 1).runs()
     assert plan == [[(0, 0, 1)], [(0, 1, 6)]]
     # Its rank's second worker must have something to read as well.
-    assert row_groups.deal([shard("a", 1000, 1, 1, 1)], 2, 2) == [
+    assert row_groups.Dealt([shard("a", 1000, 1, 1, 1)], 2, 2).runs() == [
         [(0, 0, 1)],
         [(0, 1, 2)],
         [(0, 2, 3)],
@@ -95,9 +95,9 @@ def test_one_huge_row_group_is_left_alone_and_the_rest_is_shared() -> None:
 
 
 def test_a_rank_comes_before_a_second_worker_of_another() -> None:
-    dealt = row_groups.deal([shard("a", 5, 5)], 2, 2)
+    dealt = row_groups.Dealt([shard("a", 5, 5)], 2, 2).runs()
     assert [bool(runs) for runs in dealt] == [True, False, True, False]
-    assert [bool(runs) for runs in row_groups.deal([shard("a", 5)], 2, 2)] == [
+    assert [bool(runs) for runs in row_groups.Dealt([shard("a", 5)], 2, 2).runs()] == [
         True,
         False,
         False,
@@ -108,4 +108,4 @@ def test_a_rank_comes_before_a_second_worker_of_another() -> None:
 def test_text_whose_size_no_footer_tells_is_dealt_out_by_rows() -> None:
     """Many equal rows are stored once: their footers say next to nothing."""
     file = Shard(name="a", rows=60, group_rows=[10] * 6, group_bytes=[0] * 6)
-    assert row_groups.assign([file], 3, 1).rows_per_rank == [20, 20, 20]
+    assert row_groups.Dealt([file], 3, 1).assignment().rows_per_rank == [20, 20, 20]

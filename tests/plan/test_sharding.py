@@ -66,7 +66,8 @@ def test_steps_end_with_the_shortest_rank() -> None:
     plan = sharding.assign(2, 2, 1, [1, 1])
     sequences = sharding.sequences_per_rank(plan, [32 * 40 + 31, 32 * 17], 32)
     assert sequences == [40, 17]
-    assert sharding.steps(sequences, batch=16) == 2
+    assert sharding.steps_per_rank(sequences, batch=16) == [5, 2]
+    assert sharding.hang_risk([5, 2]) and not sharding.hang_risk([2, 2])
 
 
 @given(shards=st.integers(1, 40), ranks=st.integers(1, 8), workers=st.integers(1, 16))

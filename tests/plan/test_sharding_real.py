@@ -9,7 +9,7 @@ from typing import Any
 import datasets
 import pytest
 from datasets.distributed import split_dataset_by_node
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, get_worker_info
 
@@ -19,7 +19,7 @@ logging.getLogger("datasets").setLevel(logging.ERROR)
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 RULES = settings(
-    max_examples=40,
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -86,39 +86,41 @@ def what_the_plan_says(
 
 @RULES
 @given(
-    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=9),
+    sizes=st.lists(st.integers(0, 12), min_size=1, max_size=9),
     ranks=st.integers(1, 4),
-    workers=st.integers(0, 4),
+    workers=st.sampled_from([0, 0, 0, 1, 2, 3]),
     strategy=st.sampled_from(["auto", "auto", "auto", "shards", "examples", "none"]),
     batch=st.integers(1, 5),
+    drop_last=st.booleans(),
 )
+@example(sizes=[6, 7], ranks=4, workers=4, strategy="auto", batch=2, drop_last=False)  # incident
+@example(sizes=[6, 7], ranks=4, workers=4, strategy="none", batch=2, drop_last=True)
+@example(sizes=[3, 3, 2], ranks=2, workers=4, strategy="shards", batch=2, drop_last=False)
+@example(sizes=[9, 5, 4, 4], ranks=2, workers=2, strategy="auto", batch=2, drop_last=True)
+@example(sizes=[0, 5, 0], ranks=2, workers=2, strategy="auto", batch=2, drop_last=False)
+@example(sizes=[0, 0], ranks=2, workers=1, strategy="auto", batch=1, drop_last=False)
 def test_every_reader_gets_the_rows_that_the_plan_says(
-    sizes: list[int], ranks: int, workers: int, strategy: sharding.Strategy, batch: int
+    sizes: list[int],
+    ranks: int,
+    workers: int,
+    strategy: sharding.Strategy,
+    batch: int,
+    drop_last: bool,
 ) -> None:
     assume(strategy != "shards" or len(sizes) >= ranks)
     plan = sharding.assign(len(sizes), ranks, workers, sizes, strategy)
-    rows, batches = what_the_libraries_do(sizes, ranks, workers, strategy, batch, False)
-    assert what_the_plan_says(plan, sizes) == rows
-    assert sharding.batches_per_rank(plan, batch) == batches
+    rows, batches = what_the_libraries_do(sizes, ranks, workers, strategy, batch, drop_last)
+    # A rank with several workers has a short batch in each of them, and drops it there.
+    assert sharding.batches_per_rank(plan, batch, drop_last=drop_last) == batches
+    said = what_the_plan_says(plan, sizes)
+    if drop_last:
+        said = {reader: of_it[: len(of_it) // batch * batch] for reader, of_it in said.items()}
+        assert {reader: of_it for reader, of_it in said.items() if of_it} == rows
+        return
+    assert said == rows
     trained_on = sorted(row for given_rows in rows.values() for row in given_rows)
     everything = sorted((shard, row) for shard, size in enumerate(sizes) for row in range(size))
     assert trained_on == sorted(everything * plan.copies)
-
-
-@settings(RULES, max_examples=10)
-@given(
-    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=6),
-    ranks=st.integers(1, 3),
-    workers=st.integers(0, 3),
-    batch=st.integers(2, 5),
-)
-def test_batches_without_the_last_short_one(
-    sizes: list[int], ranks: int, workers: int, batch: int
-) -> None:
-    plan = sharding.assign(len(sizes), ranks, workers, sizes)
-    _, batches = what_the_libraries_do(sizes, ranks, workers, "auto", batch, True)
-    # A rank with several workers drops a short batch in each of them.
-    assert sharding.batches_per_rank(plan, batch, drop_last=True) == batches
 
 
 def test_fewer_shards_than_ranks_cannot_be_split_by_shards() -> None:

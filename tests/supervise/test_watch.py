@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.view import View
 from bitwatch.supervise.watch import Watch, alerts
 
-PLAN: dict[str, Any] = {
-    "problems": [{"id": "workers-exceed-shards", "severity": "warning", "text": "t", "next": "n"}],
-    "corrections": [{"id": "fewer-workers", "recommended": True, "workers_per_rank": 1}],
-}
+NOW = 1000.0
 
 
 def readers(*states: events.ReaderState) -> list[events.Reader]:
@@ -23,43 +19,9 @@ def readers(*states: events.ReaderState) -> list[events.Reader]:
     ]
 
 
-def test_idle_readers_are_seen_from_their_own_accounts() -> None:
-    view = View(ranks=2, workers=2, readers=readers("reading", "idle", "reading", "idle"))
-    (alert,) = alerts(view)
-    assert alert.id == "idle-reader"
-    assert "2 of 4 readers" in alert.text
-    assert "rank 0 worker 1, rank 1 worker 1" in alert.text
-    assert "pid 101" in alert.evidence[0]
-    assert alert.next
-    view.plan = PLAN
-    found = {alert.id: alert for alert in alerts(view)}
-    assert set(found) == {"workers-exceed-shards", "idle-reader"}
-    assert "data.workers=1" in found["idle-reader"].next
-
-
-def test_the_recommended_way_of_reading_is_the_remedy_for_idle_readers() -> None:
-    view = View(ranks=2, workers=1, readers=readers("reading", "idle"))
-    view.plan = {"corrections": [{"id": "indexed", "recommended": True, "workers_per_rank": 1}]}
-    (alert,) = alerts(view)
-    assert "--sharding indexed" in alert.next
-
-
-def test_readers_that_try_again_are_said_until_they_go_on() -> None:
-    view = View(ranks=1, workers=2, readers=readers("reading", "reading"))
-    for reader in view.readers:
-        reader.error = "ConnectionError: away; try 1 of 5 in 1 s"
-    (alert,) = alerts(view)
-    assert (alert.id, alert.severity) == ("data-starved", "warning")
-    assert "rank 0 train reader 0 and 1 more cannot reach the text" in alert.text
-    assert "try 1 of 5" in alert.evidence[0]
-    for reader in view.readers:
-        reader.error = ""
-    assert alerts(view) == []
-
-
 def test_a_validation_reader_is_no_idle_reader() -> None:
     view = View(ranks=1, workers=1, readers=[events.Reader(loader="validation", state="idle")])
-    assert alerts(view) == []
+    assert alerts(view, NOW) == []
 
 
 def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> None:
@@ -67,7 +29,7 @@ def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> 
     two = View(attempt=1, ranks=2, workers=2, readers=readers("reading", "idle"))
     three = View(attempt=1, ranks=2, workers=2, readers=readers("idle", "idle"))
     for view in (two, two, two, three, three, View(attempt=1), View(attempt=1)):
-        watch.look(view)
+        watch.look(view, NOW)
     records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
     assert [(r.id, r.cleared) for r in records] == [
         ("idle-reader", False),
@@ -77,29 +39,47 @@ def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> 
     assert all(record.attempt == 1 for record in records)
 
 
+def test_new_evidence_is_written_and_another_pid_is_not(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    problem = {"id": "workers-exceed-shards", "severity": "warning", "text": "t", "next": "n"}
+    view = View(attempt=1, ranks=2, workers=2, plan={"problems": [problem]})
+    watch.look(view, NOW)
+    view.readers = readers("reading", "idle")
+    watch.look(view, NOW)
+    for reader in view.readers:
+        reader.pid += 1000  # the next epoch's
+    watch.look(view, NOW)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(record.id, len(record.evidence)) for record in records] == [
+        ("workers-exceed-shards", 1),
+        ("workers-exceed-shards", 2),
+        ("idle-reader", 1),
+    ]
+
+
 def test_a_checkpoint_that_outlasts_the_grace_is_said_until_one_does_not() -> None:
     def saved(step: int, seconds: float, t: float) -> events.Checkpoint:
         return events.Checkpoint(step=step, seconds=seconds, bytes=3 << 20, path="/x", t=t)
 
     view = View(attempt=2, attempt_started=100.0, grace_s=40.0)
     view.checkpoints = [saved(10, 500.0, t=50.0)]  # of an earlier attempt
-    assert alerts(view) == []
+    assert alerts(view, NOW) == []
     view.checkpoints.append(saved(20, 75.2, t=150.0))
-    (alert,) = alerts(view)
+    (alert,) = alerts(view, NOW)
     assert alert.id == "grace-too-short"
     assert "161 s (a checkpoint took 75)" in alert.text and "40 s" in alert.text
     assert "step 20: 3 MiB in 75.2 s: /x" in alert.evidence
     assert "--set watch.grace_s=161" in alert.next
     view.checkpoints.append(saved(30, 12.0, t=160.0))
-    assert alerts(view) == []
+    assert alerts(view, NOW) == []
     view.checkpoints[-1] = saved(30, 75.2, t=160.0)
     view.grace_s = None  # recorded by an older version: nobody knows
-    assert alerts(view) == []
+    assert alerts(view, NOW) == []
 
 
 def test_a_lost_gpu_and_a_stall_are_said() -> None:
     gpus = events.Gpus(gpus=[events.Gpu(index=0), events.Gpu(index=3, error="GPU is lost")])
     view = View(state="stalled", step=7, phase="train", gpus=gpus)
-    found = {alert.id: alert for alert in alerts(view)}
+    found = {alert.id: alert for alert in alerts(view, NOW)}
     assert "step 7" in found["stalled"].text
     assert "GPU 3" in found["gpu-lost-3"].text

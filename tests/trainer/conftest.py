@@ -136,12 +136,13 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
         run: rundir.RunDir | None = None,
         script: Path = TRAINER,
         resume: str = "exact",
+        plan: dict[str, Any] | None = None,
         **environment: str,
     ) -> Launched:
         run = run or rundir.create(home, config.run.name)
         attempt = rundir.new_attempt(run)
         run.config(attempt).write_text(configuration.dump(config))
-        run.plan(attempt).write_text(json.dumps({"resume": resume}))
+        run.plan(attempt).write_text(json.dumps({"resume": resume, "data": plan or {}}))
         surroundings = {
             **os.environ,
             "BITWATCH_DIR": str(run.path),

@@ -147,34 +147,6 @@ def test_the_big_model_scaled_down_steps_on_four_ranks_and_holds_what_was_planne
 # Data that ends unevenly
 
 
-def test_uneven_files_end_the_epoch_at_the_same_step(
-    small: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
-) -> None:
-    """Also the workers under spawn."""
-    launched = launch(
-        small(
-            data={
-                "source": write_rows(tmp_path / "rows", [8, 3]),
-                "workers": 1,
-                "start_method": "spawn",
-            },
-            parallel={"ranks": 2},
-            train={"steps": 5, "batch": 2, "micro_batch": 1},
-        )
-    )
-    assert launched.wait() == 0, launched.log()
-    ends = [[e.step for e in launched.of(events.Epoch, rank)] for rank in range(2)]
-    assert ends == [[3], [3]]
-    assert [launched.last(rank).step for rank in range(2)] == [5, 5]
-    workers = {
-        key: records[0]
-        for key, records in launched.reader_files().items()
-        if isinstance(records[0], events.ProcessStart)
-    }
-    assert set(workers) == {(r, "train", 0, epoch) for r in range(2) for epoch in "01"}
-    assert all(start.role == "worker" for start in workers.values())
-
-
 def test_data_that_never_fills_a_batch_fails_with_a_sentence(
     small: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -186,3 +186,7 @@ class Remembered:
     def clean(self, run: RunDir) -> str:
         self.asked.append(("clean", run.id, 0))
         return "ended worker 1 of rank 0 (pid 7)"
+
+    def relaunch(self, run: RunDir, attempt: int, correction: str) -> str:
+        self.asked.append((f"relaunch {correction}", run.id, attempt))
+        return f"attempt {attempt + 1} goes on, {correction}"

@@ -37,13 +37,6 @@ async def test_ctrl_c_only_says_what_does_what(stage: Open) -> None:
         assert at.commands.asked == []
 
 
-async def test_capital_r_is_not_bound(stage: Open) -> None:
-    async with stage() as at:
-        before = at.text()
-        await at.press("R")
-        assert at.text() == before
-
-
 async def test_stop_asks_with_cancel_focused(stage: Open) -> None:
     async with stage() as at:
         for answer in ("enter", "escape", "q", "n"):
@@ -97,6 +90,29 @@ async def test_why_shows_the_evidence_and_the_next_step(stage: Open) -> None:
         assert "--set data.workers=1" in at.text()
         await at.press("escape")
         assert at.app.screen is at.dashboard
+
+
+async def test_why_begins_with_the_model_and_keeps_what_the_bar_leaves_out(stage: Open) -> None:
+    async with stage() as at:
+        view = at.source.view
+        planned = events.Alert(id="workers-exceed-shards", text="2 of 4 readers idle. More of it.")
+        models = [(1, events.ModelBuilt(built=170)), (2, events.ModelBuilt(built=680))]
+        at.source.give(
+            msgspec.structs.replace(
+                view, attempt=2, asked=1208, built=680, held=[170, 171], models=models,
+                alerts=[planned, *view.alerts],
+            )
+        )  # fmt: skip
+        await at.pilot.pause()
+        bar = [row for row in at.text().splitlines() if "[w]" in row]
+        assert len(bar) == 1 and "2 of 4 readers idle  " in bar[0] and "more" not in bar[0]
+        await at.press("w")
+        for words in (
+            *("built 680 parameters, asked 1,208", "2 ranks hold 170 to 171 of them each"),
+            *("attempt 1 built 170: this is another model", "2 of 4 readers idle. More of it."),
+            "2 of 4 readers have nothing to read",
+        ):
+            assert words in at.text()
 
 
 async def test_why_without_an_alert_says_so(stage: Open) -> None:

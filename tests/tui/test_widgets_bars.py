@@ -101,6 +101,29 @@ def test_a_long_sentence_never_pushes_the_key_out() -> None:
     assert line.rstrip().endswith("… " + " [w] why") and len(line) == 80
 
 
+def test_the_bar_shows_the_first_sentence() -> None:
+    text = "8 of 16 readers idle: 0.5 of them. Each costs memory. This alone does not hang a run."
+    (line,) = alerts(views.on_l4s(alerts=[events.Alert(id="x", text=text)]), 120, 1)
+    assert line.startswith(" ▲ 8 of 16 readers idle: 0.5 of them ")
+
+
+def test_what_the_plan_has_said_is_not_said_again_from_inside() -> None:
+    idle = events.Alert(id="idle-reader", text="8 readers have nothing to read", t=views.NOW)
+    (line,) = alerts(views.on_l4s(alerts=[idle]), 120, 1)
+    assert "8 readers have nothing" in line
+    view = views.on_l4s(alerts=[idle, *views.alerts()[:2]])
+    (line,) = alerts(view, 120, 1)
+    assert "and 1 more" in line and "8 readers have nothing" not in line
+    bar = AlertBar()
+    bar.show(view, views.NOW)
+    assert bar.get_content_height(SIZE, SIZE, 80) == 2
+
+
+def test_of_equal_alerts_one_that_a_key_ends_comes_first() -> None:
+    (line,) = alerts(views.on_l4s(), 120, 1, workers_exceed_shards=("R", "relaunch corrected"))
+    assert "8 of 16 readers idle" in line and "[R] relaunch corrected" in line
+
+
 def test_no_alert_takes_no_line() -> None:
     bar = AlertBar()
     bar.show(views.on_cpu(), views.NOW)
@@ -114,6 +137,25 @@ def test_the_last_keys_go_first_but_never_help() -> None:
     assert fitting(keys, 80) == keys
     assert [key for key, _ in fitting(keys, 27)] == ["q", "S", "?"]
     assert [key for key, _ in fitting(keys, 9)] == ["?"]
+
+
+def test_the_model_is_said_as_asked_built_and_held_where_there_is_room() -> None:
+    told = {"asked": 1_208_606_722, "built": 1_208_606_722, "held": [302_153_729, 302_149_632]}
+    first, _ = header(views.on_l4s(**told), 120, 2)
+    assert "asked 1,208,606,722 = built   each rank holds 302 M" in first
+    assert "asked" not in "".join(header(views.on_l4s(**told), 60, 2))
+    (one,) = header(views.on_l4s(**told), 250, 1)
+    assert "asked 1,208,606,722 = built" in one
+    assert "built 680" in header(views.on_l4s(built=680), 120, 2)[0]
+
+
+def test_another_model_than_the_one_asked_for_is_loud_at_every_width() -> None:
+    widget = Header()
+    widget.show(views.on_l4s(asked=1_208_606_722, built=679_962_626), views.NOW)
+    for width in (60, 80, 120, 200):
+        lines = widget.draw(width, widget.get_content_height(SIZE, SIZE, width))
+        assert "built 679,962,626, asked 1,208,606,722" in "".join(line.text for line in lines)
+        assert ("679,962,626", "strong bad") in [span for line in lines for span in line.spans]
 
 
 def test_a_loss_that_is_not_finite_is_said_in_bad() -> None:

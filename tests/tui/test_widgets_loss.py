@@ -74,6 +74,41 @@ def test_attempts_validation_and_what_is_not_finite_are_marked() -> None:
     assert "✗ not finite" in rows[-1]
 
 
+def dotted(rows: list[str]) -> list[int]:
+    """The columns that hold dots of the curve."""
+    return sorted({at for row in rows for at, c in enumerate(row) if 0x2800 < ord(c) <= 0x28FF})
+
+
+@pytest.mark.parametrize("records", [1, 2, 8])
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_relaunch_goes_on_as_one_connected_curve(width: int, records: int) -> None:
+    """Attempt 1 stops at step 120, attempt 2 goes on from there and logs every 10 steps."""
+    before, after = Series(), Series()
+    for step in range(10, 121, 10):
+        before.add(step, 0.7 - step / 1000)
+    for step in range(130, 130 + 10 * records, 10):
+        after.add(step, 0.7 - step / 1000)
+    rows = lines(views.on_l4s(loss=[(1, before), (2, after)], evaluations=[]), width)
+    columns = dotted(rows)
+    assert columns == list(range(columns[0], columns[-1] + 1))
+    assert columns[-1] >= width - 4  # up to the right edge
+    marks = {row.index("┊") for row in rows[1:-1] if "┊" in row}
+    assert len(marks) == 1  # one column, where the new attempt begins
+    share = (marks.pop() - columns[0]) / (columns[-1] - columns[0])
+    assert share == pytest.approx(120 / (120 + 10 * records - 10), abs=0.05)
+    assert any("┊2" in row or "2┊" in row for row in rows[1:-1])
+
+
+def test_an_attempt_that_repeats_steps_is_not_joined_backwards() -> None:
+    before, after = Series(), Series()
+    for step in range(10, 121, 10):
+        before.add(step, 0.5)
+    for step in range(70, 131, 10):
+        after.add(step, 0.3)
+    rows = lines(views.on_l4s(loss=[(1, before), (2, after)], evaluations=[]))
+    assert len(inked(rows)) == 2  # two level lines, and nothing between them
+
+
 def test_a_run_that_is_only_nan_is_drawn() -> None:
     rows = lines(views.on_l4s(loss=[(1, series_of([math.nan] * 100))], evaluations=[]))
     assert any("✗" in row for row in rows[1:-1]) and not inked(rows)

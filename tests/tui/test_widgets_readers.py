@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bitwatch.record.readers import judged
 from bitwatch.record.view import View
-from bitwatch.tui.readings import grid
-from bitwatch.tui.widgets.readers import SHAPES, ReaderPanel
+from bitwatch.tui.reader_grid import SHAPES
+from bitwatch.tui.widgets.readers import ReaderPanel
 from tests.tui import views
 
 
@@ -65,7 +66,7 @@ def test_a_reader_that_failed_or_vanished_is_a_cross() -> None:
     gone = view.readers[5]
     view.processes = [row for row in view.processes if row.pid != gone.pid]
     gone.t = views.NOW - 60
-    states = [state for row in grid(view).values() for _, state, _ in row]
+    states = [one.state for one in judged(view, views.NOW).values()]
     assert states[0] == "failed" and states[5] == "dead"
     summary = lines(view)[1]
     assert "failed 1" in summary and "dead 1" in summary
@@ -78,6 +79,115 @@ def test_a_reader_that_tries_again_is_seen() -> None:
     assert "retrying 1" in drawn[1] and sum("↻" in line for line in drawn) == 1
     view.readers[0].error = ""
     assert not any("↻" in line for line in lines(view))
+
+
+def test_a_reader_that_is_stuck_is_named_with_its_shard_and_since_when() -> None:
+    view = views.on_l4s()
+    view.readers[5].moved = views.NOW - 12
+    drawn = "\n".join(lines(view, 120, 16))
+    assert "stuck 1" in drawn and "▲ since 12 s" in drawn
+    assert "▲ rank 1 worker 1 stuck in s1 since 12 s" in drawn
+    narrow = "\n".join(lines(view, 54, 16))
+    assert "▲ 12 s" in narrow and "since 12 s" in narrow
+
+
+def test_a_dead_reader_is_named_before_a_stuck_one() -> None:
+    view = views.on_l4s()
+    view.readers[0].moved = views.NOW - 12
+    gone = view.readers[5]
+    view.processes = [row for row in view.processes if row.pid != gone.pid]
+    gone.t = views.NOW - 60
+    drawn = lines(view, 120, 16)
+    named = [row for row in drawn if "rank 1 worker 1" in row or "rank 0 worker 0" in row]
+    assert "dead" in named[0] and "stuck" in named[1]
+
+
+def test_a_reader_whose_blocks_wait_to_be_taken_is_well() -> None:
+    view = views.on_l4s()
+    for reader in view.readers[::4]:
+        reader.state, reader.moved = "waiting", views.NOW - 600
+    drawn = "\n".join(lines(view, 120, 14))
+    assert drawn.count("◉ s0") == 4 and "busy 8  of them waiting 4" in drawn
+    assert SHAPES["waiting"][1] == "fine"
+    assert "stuck" not in drawn
+
+
+def test_a_shard_that_several_ranks_read_is_in_the_colour_of_a_warning() -> None:
+    def labels(view: View) -> set[str]:
+        panel = ReaderPanel()
+        panel.show(view, views.NOW)
+        return {
+            role for line in panel.draw(66, 14) for text, role in line.spans if text.strip() == "s0"
+        }
+
+    view = views.on_l4s()
+    assert labels(view) == {"warning"}
+    for reader in view.readers:
+        if reader.rank:
+            reader.shards = [f"b{reader.rank}"] if reader.shards else []
+    assert labels(view) == {"text"}
+    view = views.on_l4s()
+    view.plan["data"]["mode"] = "indexed"
+    assert labels(view) == {"text"}
+
+
+def test_ranks_that_are_apart_are_named() -> None:
+    view = views.on_l4s()
+    drawn = "\n".join(lines(view, 66, 18))
+    assert "only" not in drawn
+    for reader in view.readers:
+        if reader.rank == 2:
+            reader.rows //= 2
+    assert "rank 3 has read 32 % of its text, rank 2 only 16 %" in "\n".join(lines(view, 66, 18))
+
+
+def test_the_list_has_a_line_a_reader_and_the_worst_first() -> None:
+    view = views.on_l4s()
+    view.readers[5].moved = views.NOW - 12
+    view.readers[13].shards, view.readers[13].shard = [1, 2, 3], 2
+    panel = ReaderPanel()
+    panel.listed = True
+    panel.show(view, views.NOW)
+    for reader in view.readers:
+        reader.t += 2
+        reader.samples += 250
+        reader.bytes += 3 * 2**20
+    panel.show(view, views.NOW + 2)
+    rows = [line.text.strip("│ ") for line in panel.draw(120, 40)]
+    heading = next(at for at, row in enumerate(rows) if row.startswith("rank  worker"))
+    first = rows[heading + 1].split()
+    assert first[:6] == ["1", "1", "51319", "▲", "stuck", "s1"]
+    assert first[6:] == ["14", "s", "632", "4,250", "3.0", "MiB", "1.5", "MiB"]
+    listed = [row for row in rows[heading + 1 :] if row and row[0].isdigit()]
+    assert len(listed) == 16
+    assert [row.split()[4] for row in listed[1:9]] == ["idle"] * 8
+    assert "no data" in listed[1] and "s2 of s1-3" in "\n".join(listed)
+    panel.listed = False
+    assert "rank  worker" not in "\n".join(line.text for line in panel.draw(120, 40))
+
+
+def test_a_list_that_does_not_fit_says_how_many_more_there_are() -> None:
+    panel = ReaderPanel()
+    panel.listed = True
+    panel.show(views.many_readers(), views.NOW)
+    drawn = [line.text for line in panel.draw(300, 90)]
+    heading = next(at for at, row in enumerate(drawn) if "rank  worker" in row)
+    assert drawn[heading + 1].split()[1:3] == ["17", "3"]
+    assert any("more, who need a look less" in row for row in drawn)
+
+
+def test_text_a_second_stands_beside_samples_where_there_is_room() -> None:
+    panel, view = ReaderPanel(), views.on_l4s()
+    panel.show(view, views.NOW)
+    for reader in view.readers:
+        reader.t += 2
+        reader.bytes += 2 * 2**20 if reader.state == "reading" else 0
+    panel.show(view, views.NOW + 2)
+    wide = [line.text for line in panel.draw(80, 14)]
+    assert "2.0 MiB" in next(row for row in wide if "rank 0" in row)
+    assert "text/s" in "".join(wide)
+    narrow = "".join(line.text for line in panel.draw(54, 14))
+    assert "text/s" not in narrow and "wait" in narrow
 
 
 def test_row_groups_are_called_by_what_tells_them_apart() -> None:
@@ -94,7 +204,7 @@ def test_an_idle_worker_that_has_ended_is_not_dead() -> None:
     view.processes = [row for row in view.processes if row.worker not in (2, 3)]
     for reader in view.readers:
         reader.t = views.NOW - 1000 if reader.state == "idle" else views.NOW
-    assert not any(state == "dead" for row in grid(view).values() for _, state, _ in row)
+    assert not any(one.state == "dead" for one in judged(view, views.NOW).values())
 
 
 def test_readers_that_have_not_reported_are_starting_and_after_the_end_never_were() -> None:

@@ -5,10 +5,13 @@ It is written by the process that reads, so it is true when no library says anyt
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
+import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from bitwatch.record import events
@@ -17,7 +20,13 @@ from bitwatch.record.kernel import own_starttime
 from bitwatch.record.rundir import RunDir
 from trainer.telemetry import process_start
 
-SELDOM_S = 1.0  # between two records of a reader that is reading
+SELDOM_S = 1.0  # between two looks at a reader that is at work
+LEAVE_S = 2.0  # longest that the end waits for a last look, whose disk may not answer
+
+Shard = int | str | None
+# The shard that a reader is in, where that is known, and what changes while it reads even though
+# no row may come of it yet (a shuffle buffer that fills).
+Where = Callable[[], tuple[Shard, object]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,24 +61,37 @@ class Desk:
 
 
 class Account:
-    """Counts rows, packed sequences and text bytes, and writes them now and then."""
+    """Counts rows, packed sequences and text bytes, and writes what has changed.
+
+    A reader that is held up, in a read or because nobody takes what it has read, cannot write.
+    So from `begin` to `close` a thread looks at it, once a second; the reader itself only sets
+    fields of its record: counts, then `moved`, then `state`, so that no look between two of
+    them sees an old movement with the state "reading".
+    """
 
     def __init__(self, journal: JournalWriter | None, record: events.Reader) -> None:
         self.record = record
         self._journal = journal
-        self._written_m = time.monotonic()
+        self._lock = threading.Lock()  # of what is written
+        self._said: events.Reader | None = None
+        self._where: Where = _nowhere
+        self._place: object = None
+        self._over = threading.Event()
+        self._watcher: threading.Thread | None = None
         self.say("starting")
 
-    def say(self, state: events.ReaderState, error: str = "") -> None:
-        self.record.t, self.record.m = time.time(), time.monotonic()
-        self.record.state, self.record.error = state, error
-        self._written_m = self.record.m
-        if self._journal:
-            self._journal.write(self.record)
+    def begin(self, where: Where) -> None:
+        """Reading begins: from now on the account is looked after until its end."""
+        self._where = where
+        self.say("reading")
+        self._watcher = threading.Thread(target=self._watch, name="account", daemon=True)
+        self._watcher.start()
 
-    def say_seldom(self) -> None:
-        if self.record.error or time.monotonic() - self._written_m >= SELDOM_S:
-            self.say("reading")
+    def say(self, state: events.ReaderState, error: str = "") -> None:
+        with self._lock:
+            self.record.error, self.record.moved = error, time.time()
+            self.record.state = state
+            self._look()
 
     def say_again(self, error: str) -> None:
         """Reading broke off and is tried again: in the account until it goes on, and in the
@@ -78,6 +100,49 @@ class Account:
         print(f"rank {record.rank}, {record.loader} reader {record.worker}: {error}", flush=True)
         self.say("reading", error)
 
+    def waits(self) -> None:
+        """What was read waits to be taken; `reads` when it was."""
+        self.record.moved = time.time()
+        self.record.state = "waiting"
+
+    def reads(self) -> None:
+        self.record.moved = time.time()
+        self.record.state = "reading"
+
     def close(self) -> None:
+        self._over.set()
+        if self._watcher:
+            self._watcher.join(LEAVE_S)
+        with self._lock:
+            if self._journal:
+                self._journal.close()
+                self._journal = None
+
+    def _watch(self) -> None:
+        while not self._over.wait(SELDOM_S):
+            with self._lock:
+                self._look()
+
+    def _look(self) -> None:
+        """Writes the account if anything of it is new. The record changes meanwhile: what is
+        written is a copy, and what a look has missed the next one finds."""
+        try:
+            self.record.shard, place = self._where()
+        except Exception:  # the inside of a library, while it changes: not known just now
+            self.record.shard, place = None, self._place
+        if place != self._place:
+            self._place = place
+            self.record.moved = time.time()
+        now = copy.copy(self.record)
+        if self._said is not None:
+            now.t, now.m = self._said.t, self._said.m
+            if now == self._said:
+                return
+        now.t, now.m = time.time(), time.monotonic()
+        self._said = now
         if self._journal:
-            self._journal.close()
+            self._journal.write(now)
+
+
+def _nowhere() -> tuple[Shard, object]:
+    return None, None

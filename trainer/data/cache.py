@@ -4,6 +4,7 @@
     <folder>/<key>.part/   one that is being written; renamed when it is whole
     <folder>/<key>.lock    held alone by whoever writes or deletes, shared by whoever reads
     <folder>/hashes.json   see `identity`
+    <folder>/rates.json    see `pace`
 
 A process may die at any instant: what it was writing is a folder that nobody takes for an
 index, and is removed by whoever has the lock next. Nothing else in the folder is touched.
@@ -20,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from trainer.data import index, locks
+from trainer.data import index, locks, pace
 from trainer.data.identity import KEY_DIGITS, MEMORY
 from trainer.data.index import Index, Unusable
 from trainer.failures import Failed
@@ -130,8 +131,9 @@ class Cache:
 
     def sweep(self) -> None:
         """Removes what processes that died have left behind."""
-        for path in self.folder.glob(f".{MEMORY}.*"):
-            path.unlink(missing_ok=True)  # whoever writes it now only loses time
+        for name in (MEMORY, pace.RATES):
+            for path in self.folder.glob(f".{name}.*"):
+                path.unlink(missing_ok=True)  # whoever writes it now only loses time
         for path in _folders(self.folder):
             if not path.name.endswith(".part"):
                 continue

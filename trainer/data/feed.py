@@ -11,7 +11,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from bitwatch import config as configuration
+from bitwatch.record.rundir import RunDir
 from trainer import lifeline
+from trainer.data import lost
+from trainer.data.account import Desk
 from trainer.failures import sentence
 
 AHEAD = 2  # blocks that each worker reads before they are asked for
@@ -19,7 +22,9 @@ AHEAD = 2  # blocks that each worker reads before they are asked for
 
 class Blocks(IterableDataset[Any]):
     """A stream of blocks of sequences, uint8 [any number, sequence_bytes], in which an error's
-    sentence stands for all that would have come."""
+    sentence stands for all that would have come. `desk` keeps its readers' accounts."""
+
+    desk: Desk
 
     def arrived(self, sent: Any) -> Tensor | str:
         """What a worker sent, as the rank has it."""
@@ -28,7 +33,8 @@ class Blocks(IterableDataset[Any]):
 
 class Feed:
     """`take` gives a step's sequences. `trouble` says why there are no more, when that is an
-    error and not the end of the data."""
+    error and not the end of the data; `left`, at that end, how many sequences were too few for a
+    step: None before."""
 
     def __init__(
         self,
@@ -39,6 +45,7 @@ class Feed:
     ) -> None:
         self.sequences = sequences  # of one optimiser step of this rank
         self.trouble = ""
+        self.left: int | None = None
         self._ready: deque[Tensor] = deque()  # steps
         self._rest: Tensor | None = None  # sequences of the next step, too few for it
         self._stream: Blocks | None = stream
@@ -61,6 +68,8 @@ class Feed:
         while not self._ready:
             block = self._next()
             if block is None:
+                if not self.trouble:
+                    self.left = 0 if self._rest is None else len(self._rest)
                 return None
             self._cut(block)
         return self._ready.popleft()
@@ -92,7 +101,9 @@ class Feed:
             block = next(self._blocks, None)
             block = None if block is None else self._stream.arrived(block)
         except Exception as error:  # a worker that died, or could not be started
-            block = sentence(error)
+            desk = self._stream.desk
+            run = RunDir(desk.folder)
+            block = lost.worker(error, run, desk.attempt, desk.rank) or sentence(error)
         if isinstance(block, str):
             self.trouble = block
             return None

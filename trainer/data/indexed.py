@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from trainer.data import feed
-from trainer.data.account import Account, Desk
+from trainer.data.account import Account, Desk, Shard
 from trainer.data.index import Index
 from trainer.failures import sentence
 
@@ -30,7 +30,7 @@ from trainer.failures import sentence
 # size; but in a container all shared memory together may be 64 MiB.
 BLOCK_BYTES = 1 << 20
 SHARED_BYTES = 32 << 20  # that the slots of all workers of all ranks may take
-LEAST_BLOCKS = 8  # of an epoch, so that all workers have work in a small one
+LEAST_BLOCKS = 8  # of an epoch, or one a worker, so that all have work in a small one
 AHEAD = 2  # blocks that the rank's own thread reads before they are asked for
 
 # A worker's places for blocks: while the rank takes one, the worker fills those after it.
@@ -80,7 +80,7 @@ class IndexedBlocks(feed.Blocks):
         self.steps = max(0, count - position) // (share * ranks)
         room = SHARED_BYTES // (ranks * SLOTS * workers) if workers else BLOCK_BYTES
         largest = min(BLOCK_BYTES, room) // (share * sequence_bytes)
-        self.block_steps = max(1, min(largest, self.steps // LEAST_BLOCKS))
+        self.block_steps = max(1, min(largest, self.steps // max(LEAST_BLOCKS, workers)))
         # Made here, before there are workers: under fork they share it.
         self._places: np.ndarray[Any, Any] | None = self._of_this_rank()
         # [worker, slot, sequences, bytes]
@@ -103,7 +103,7 @@ class IndexedBlocks(feed.Blocks):
         account = self.desk.open(worker, workers, self.epoch, ["index"] if blocks else [])
         try:
             if blocks:
-                account.say("reading")
+                account.begin(_in_the_index)
                 if workers:
                     yield from self._send(blocks, worker, account)
                 else:
@@ -129,14 +129,18 @@ class IndexedBlocks(feed.Blocks):
             places = self._places_of(number)
             block = np.empty((len(places), self.sequence_bytes), np.uint8)
             self._copy(places, block, account)
+            account.waits()
             yield torch.from_numpy(block)
+            account.reads()
 
     def _send(self, blocks: range, worker: int, account: Account) -> Iterator[Sent]:
         for turn, number in enumerate(blocks):
             places = self._places_of(number)
             slot = turn % SLOTS
             self._copy(places, self._slots[worker, slot, : len(places)].numpy(), account)
+            account.waits()
             yield Sent(worker, slot, len(places))
+            account.reads()
 
     def _places_of(self, block: int) -> np.ndarray[Any, Any]:
         if self._places is None:
@@ -151,7 +155,6 @@ class IndexedBlocks(feed.Blocks):
         text.take(places, axis=0, out=block, mode="clip")  # "raise" would copy it twice
         account.record.samples += len(block)
         account.record.bytes += block.nbytes
-        account.say_seldom()
 
     def _of_this_rank(self) -> np.ndarray[Any, Any]:
         """The numbers of its sequences, in order, from the position to the end."""
@@ -165,6 +168,10 @@ class IndexedBlocks(feed.Blocks):
 def permutation(count: int, seed: int, epoch: int) -> np.ndarray[Any, Any]:
     """The order of an epoch's sequences."""
     return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def _in_the_index() -> tuple[Shard, object]:
+    return "index", None
 
 
 def _ahead(read: Iterator[Tensor]) -> Iterator[Tensor]:

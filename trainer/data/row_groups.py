@@ -19,6 +19,7 @@ import pyarrow.parquet
 from bitwatch.plan import row_groups
 from bitwatch.plan.facts import Shard
 from trainer.data import files, retry, sharing, source
+from trainer.data.account import Shard as Name
 from trainer.failures import Failed
 
 BATCH_ROWS = 1024  # at most, as rows of Python
@@ -44,6 +45,7 @@ class RowGroups:
         self._rank, self._ranks = rank, ranks
         self._seed = seed
         self._epoch = 0
+        self._in: tuple[int, int] | None = None  # file, group
 
     def set_epoch(self, epoch: int) -> None:
         self._epoch = epoch
@@ -71,6 +73,7 @@ class RowGroups:
                 if given >= rows:
                     given -= rows
                     continue
+                self._in = place, group
                 if file is None or place != at:
                     if file is not None:
                         file.close(force=True)
@@ -84,8 +87,15 @@ class RowGroups:
             if file is not None:
                 file.close(force=True)
 
+    def where(self) -> tuple[Name, object]:
+        """The row group that it is in; every row of it is given as it comes."""
+        if self._in is None:
+            return None, None
+        file, group = self._in
+        return row_groups.name_of(self._shards, row_groups.Run(file, group, group + 1)), None
+
     def _runs(self, worker: int, workers: int) -> list[row_groups.Run]:
-        dealt = row_groups.deal(self._shards, self._ranks, workers)
+        dealt = row_groups.Dealt(self._shards, self._ranks, workers).runs()
         return dealt[self._rank * max(1, workers) + worker]
 
     def _open(self, place: int, footers: dict[int, Any]) -> pyarrow.parquet.ParquetFile:

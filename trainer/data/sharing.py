@@ -15,6 +15,7 @@ from datasets.distributed import split_dataset_by_node
 from datasets.packaged_modules.parquet.parquet import Parquet
 
 from trainer.data import source
+from trainer.data.account import Shard
 from trainer.failures import Failed, sentence
 
 # Here as well, for a worker under spawn: it unpickles a stream that it never opened. A pass
@@ -47,6 +48,9 @@ class Streamed:
         self._rows = rows
         self._buffered = buffered
         self._noted: tuple[int, dict[str, Any] | None] = (0, None)
+        self._given: list[int] = []  # shards of this reader, in the order in which it reads them
+        self._at = 0  # rows that have come, those that were passed over included
+        self._live = True  # whether the state that `datasets` shows is the one it reads by
 
     def set_epoch(self, epoch: int) -> None:
         self._rows.set_epoch(epoch)
@@ -64,7 +68,8 @@ class Streamed:
                 return []
             part = part.shard_data_sources(num_shards=workers, index=worker, contiguous=False)
         everything = _shards(self._rows._ex_iterable)
-        return [*sorted(everything.index(shard) for shard in _shards(part))]
+        self._given = [everything.index(shard) for shard in _shards(part)]
+        return [*sorted(self._given)]
 
     def read(self, worker: int, workers: int, given: int) -> Iterator[dict[str, Any]]:
         """A reader's rows behind the first `given`; in a DataLoader's worker `datasets` finds
@@ -78,13 +83,28 @@ class Streamed:
             self._noted = (0, None)
         at, place = self._noted
         self._rows.load_state_dict(place)
+        self._live = place is None
         _one_try_each()
         for row in self._rows:
             at += 1
+            self._at = at
             if not self._buffered and at % NOTED_ROWS == 0:
                 self._noted = (at, self._rows.state_dict())
             if at > given:
                 yield row
+
+    def where(self) -> tuple[Shard, object]:
+        """From the state of the iterable, as it reads. A shuffle takes rows of all its shards
+        in turns, and after a place was loaded the outer state no longer shows the inner one."""
+        state = self._rows._state_dict["examples_iterable"]
+        while "examples_iterable" in state:
+            state = state["examples_iterable"]
+        order, shard = self._given, None
+        if len(order) == 1:
+            shard = order[0]
+        elif self._live and state.get("shard_idx", len(order)) < len(order):
+            shard = order[state["shard_idx"]]
+        return shard, (self._at, str(state) if self._buffered else "")
 
 
 def share(

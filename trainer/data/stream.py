@@ -8,6 +8,7 @@ travel in blocks; whoever computes makes bits of them last.
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from trainer.data import retry
-from trainer.data.account import Account, Desk
+from trainer.data.account import Account, Desk, Shard
 from trainer.data.feed import Blocks
 from trainer.data.rowtext import text_bytes
 from trainer.failures import sentence
@@ -36,6 +37,9 @@ class Rows(Protocol):
     def read(self, worker: int, workers: int, given: int) -> Iterator[dict[str, Any]]:
         """This reader's rows behind the first `given`, each time the same ones. More than 0
         are given when a pass before broke off there."""
+
+    def where(self) -> tuple[Shard, object]:
+        """See `account.Where`. Asked from another thread while `read` goes on."""
 
 
 class PackedRows(Blocks):
@@ -72,7 +76,7 @@ class PackedRows(Blocks):
         account = self.desk.open(worker, workers, self.epoch, shards)
         try:
             if shards:
-                account.say("reading")
+                account.begin(self.rows.where)
                 yield from self._blocks(worker, workers, account)
                 account.say("done")
             else:
@@ -90,6 +94,7 @@ class PackedRows(Blocks):
     def _blocks(self, worker: int, workers: int, account: Account) -> Iterator[Tensor]:
         carry = bytearray()
         wanted = self.block * self.sequence_bytes
+        record, now = account.record, time.time
 
         def behind(given: int) -> Iterator[dict[str, Any]]:
             return self.rows.read(worker, workers, given)
@@ -97,14 +102,22 @@ class PackedRows(Blocks):
         for row in retry.exactly_once(behind, account.say_again):
             text = text_bytes(row, self.column)
             carry += text
-            account.record.rows += 1
-            account.record.bytes += len(text)
+            record.rows += 1
+            record.bytes += len(text)
+            record.moved = now()
             self.bytes_read += len(text)
             while len(carry) >= wanted:
-                yield self._block(carry, account)
-            account.say_seldom()
+                block = self._block(carry, account)
+                account.waits()
+                yield block
+                account.reads()
+            if record.error:
+                account.say("reading")
         if len(carry) >= self.sequence_bytes:
-            yield self._block(carry, account)
+            block = self._block(carry, account)
+            account.waits()
+            yield block
+            account.reads()
 
     def _block(self, carry: bytearray, account: Account) -> Tensor:
         """Takes the whole sequences at the front of `carry`, at most a block of them."""

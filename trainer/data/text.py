@@ -9,12 +9,15 @@ import msgspec
 from bitwatch import config as configuration
 from bitwatch.plan import resume
 from bitwatch.plan.facts import Shard
-from trainer.data import hub, row_groups, sharing, source
+from bitwatch.record import events
+from trainer import agreement
+from trainer.data import hub, remainder, row_groups, sharing, source
 from trainer.data.account import Desk
 from trainer.data.feed import Blocks, Feed
 from trainer.data.index import Index, Where
 from trainer.data.indexed import IndexedBlocks
 from trainer.data.row_groups import RowGroups
+from trainer.data.state import LoaderState
 from trainer.data.stream import PackedRows, Rows
 from trainer.failures import Failed
 from trainer.parallel import Place
@@ -35,7 +38,7 @@ class Text:
         self._sequence_bytes = configuration.bytes_per_sequence(config.model)
         column = config.data.text_column
         self.order = resume.order(config)
-        self.why_it_ends = "one had no more data for a whole batch"
+        self._left = ""  # of an indexed text at the end of every epoch
         train, held_out = source.training(config.data), source.validation(config.data)
         indexed = config.data.sharding == "indexed"
         if "hub" in ("" if indexed else train.kind, held_out.kind if held_out else ""):
@@ -44,7 +47,7 @@ class Text:
         if self._index is not None:
             self.order["text"] = self._index.about.key
             left = self._index.about.bytes // self._sequence_bytes % config.train.batch
-            self.why_it_ends = f"{left:,} sequences are left, less than a batch"
+            self._left = f"{left:,} sequences are left, less than a batch"
         self._groups: list[Shard] | None = None
         if config.data.sharding == "reshard":
             self._groups = row_groups.open_shards(train, column)
@@ -75,6 +78,24 @@ class Text:
         feed = Feed(stream, data, self._sequences, pin_memory)
         feed.skip(position // self._config.train.batch)
         return feed
+
+    def end_of_epoch(self, at: LoaderState, step: int, feed: Feed) -> events.Epoch:
+        """What is left of an epoch that ends after `step` on all ranks, which must all call it.
+        feed: of the epoch; has given None to those that have no more."""
+        why, mine = self._left, remainder.Share()
+        if self._index is None:
+            taken = at.position // self._place.ranks
+            planned = self._log.planned_sequences(self._place.ranks)
+            mine = remainder.of_rank(taken, planned, feed.left)
+            why = remainder.words(agreement.gather(mine, self._place.control))
+        return events.Epoch(
+            rank=self._place.rank,
+            epoch=at.epoch,
+            step=step,
+            text=f"epoch {at.epoch} ended at step {step} on all ranks: {why}",
+            unread=mine.unread,
+            share=mine.sequences,
+        )
 
     def held_out(self) -> PackedRows | None:
         """The validation text in blocks of a micro-batch, None when the configuration has

@@ -17,9 +17,11 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from bitwatch.attach.follow import Snapshot
+from bitwatch.attach.offer import Offer, offers
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
+from bitwatch.tui.remedies import no_relaunch, remedies
 from bitwatch.tui.widgets.alerts import AlertBar
 from bitwatch.tui.widgets.footer import KeyFooter
 from bitwatch.tui.widgets.gpus import GpuPanel
@@ -47,6 +49,7 @@ class Commands(Protocol):
 
     def stop(self, run: RunDir, attempt: int) -> str: ...
     def clean(self, run: RunDir) -> str: ...
+    def relaunch(self, run: RunDir, attempt: int, correction: str) -> str: ...
 
 
 class Host(Protocol):
@@ -73,7 +76,6 @@ class Dashboard(Screen[None]):
         self._rows = 0  # of processes, the most so far: workers come and go, the layout stays
         self.header = Header()
         self.alerts = AlertBar()
-        self.alerts.remedies = {"leftovers": ("c", "clean up")}
         self.gpus, self.readers = GpuPanel(), ReaderPanel()
         self.loss, self.processes = LossPanel(), ProcessPanel()
         self.panels: tuple[Panel, ...] = (self.gpus, self.readers, self.loss, self.processes)
@@ -111,6 +113,7 @@ class Dashboard(Screen[None]):
         self.header.mode = "paused" if self.paused else snapshot.mode
         self.loss.filled = snapshot.filled
         view, now = snapshot.view, snapshot.now
+        self.alerts.remedies = remedies(view)
         for widget in (self.header, self.alerts, *self.panels):
             widget.show(view, now)
         self._fit(view)
@@ -132,6 +135,7 @@ class Dashboard(Screen[None]):
         self.set_class(bool(self._maximised), "-maximised")
         for panel in self.panels:
             panel.set_class(panel.id == self._maximised, "-maximised")
+        self.readers.listed = self._maximised == "readers"
         self.alerts.rows = 2 if self._layout == FULL else 1
         self._fit(self.view)
         self._name_keys()
@@ -182,6 +186,8 @@ class Dashboard(Screen[None]):
             doing.add("stop")
         if view.leftovers:
             doing.add("clean")
+        if view.state != "stopping" and offers(view):
+            doing.add("relaunch")
         if self._layout != FULL and self._maximised != "processes":
             doing.discard("tree")
         self.footer.show_keys(keys.footer(doing))
@@ -253,6 +259,28 @@ class Dashboard(Screen[None]):
                 self.host.in_background(lambda: commands.stop(run, attempt))
 
         self.app.push_screen(ConfirmStop(run.id, attempt, view), answered)
+
+    def action_relaunch(self) -> None:
+        """At once where nothing lives that could be lost, else after a question; about the
+        attempt and the correction that are on the screen now."""
+        from bitwatch.tui.screens.relaunch import Relaunch
+
+        view, found = self.view, offers(self.view)
+        if view.state == "stopping":
+            self.notify(f"attempt {view.attempt} is stopping", markup=False)
+        elif not found:
+            self.notify(no_relaunch(view), markup=False)
+        elif found[0].at_once:
+            self._relaunch(found[0])
+        else:
+            self.app.push_screen(Relaunch(view, found), self._relaunch)
+
+    def _relaunch(self, offer: Offer | None) -> None:
+        if offer is None:
+            return
+        run, commands = self.run, self.host.commands
+        self.notify(f"attempt {offer.attempt}: {offer.label}", timeout=3, markup=False)
+        self.host.in_background(lambda: commands.relaunch(run, offer.attempt, offer.correction))
 
     def action_clean(self) -> None:
         """Acts at once: only what the record proves to be ours and over."""

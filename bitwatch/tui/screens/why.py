@@ -7,6 +7,7 @@ from textual.content import Content
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
 from bitwatch.text import clock
+from bitwatch.tui import model
 from bitwatch.tui.draw import plain
 from bitwatch.tui.screens.dialog import Block, Page
 from bitwatch.tui.widgets.alerts import SHAPES, by_severity
@@ -25,14 +26,16 @@ class Why(Page):
 
 
 def text(view: View) -> list[Block]:
-    blocks: list[Block] = []
+    blocks = _model(view)
+    without = len(blocks)
     if view.cause:
         blocks += _said(f"{view.state}: {plain(view.cause)}", "$bad", [], "")
     if view.note:
         blocks += _said(plain(view.note), "$warning", [], "")
     for alert in by_severity(view.alerts):
         blocks += _alert(alert)
-    if not blocks:
+    if len(blocks) == without:
+        blocks += [EMPTY] if blocks else []
         blocks.append(Block(Content("Nothing is wrong that bitwatch knows of.")))
     gone = [alert for alert in view.past_alerts if alert.attempt == view.attempt]
     if gone:
@@ -41,6 +44,18 @@ def text(view: View) -> list[Block]:
             word = "cleared" if alert.cleared else "raised"
             line = f"{clock(alert.t)}  {word:<9}{plain(alert.text or alert.id)}"
             blocks.append(Block(Content.styled(line, "$quiet"), 2, one_line=True))
+    return blocks
+
+
+def _model(view: View) -> list[Block]:
+    """What was asked for, built and held, to the last digit."""
+    sentences = model.paragraph(view)
+    if not sentences:
+        return []
+    blocks = [Block(Content.styled("Model", "bold $quiet"))]
+    for words, role in sentences:
+        style = {"bad": "bold $bad", "text": "$foreground"}.get(role, "$quiet")
+        blocks.append(Block(Content.styled(words, style), 2))
     return blocks
 
 

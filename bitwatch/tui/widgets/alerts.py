@@ -11,7 +11,7 @@ from textual.message import Message
 
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
-from bitwatch.tui.draw import Line, clip, plain
+from bitwatch.tui.draw import Line, clip, first_sentence, plain
 from bitwatch.tui.widgets.painted import Painted
 
 SEVERITIES = ("error", "warning", "info")
@@ -19,6 +19,8 @@ SHAPES = {"error": "■", "warning": "▲", "info": "●"}
 ROLES = {"error": "bad", "warning": "warning", "info": "accent"}
 GROUNDS = {"error": "bad-ground", "warning": "warning-ground", "info": "info-ground"}
 WHY = ("w", "why")
+# What is seen from inside the readers goes without saying where the plan has said it.
+SAID_BY = {"idle-reader": "workers-exceed-shards"}
 
 
 class AlertBar(Painted):
@@ -39,14 +41,16 @@ class AlertBar(Painted):
             self.key = key
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return min(self.rows, len(self.view.alerts))
+        return min(self.rows, len(worth_a_line(self.view.alerts)))
 
     def remember(self, view: View) -> None:
-        if self.size.height != min(self.rows, len(view.alerts)):
+        if self.size.height != min(self.rows, len(worth_a_line(view.alerts))):
             self.refresh(layout=True)
 
     def draw(self, width: int, height: int) -> list[Line]:
-        alerts = by_severity(self.view.alerts)
+        alerts = by_severity(worth_a_line(self.view.alerts))
+        # Of equal ones first what a key can end: the terminal may have one line for all.
+        alerts.sort(key=lambda a: (SEVERITIES.index(a.severity), a.id not in self.remedies))
         shown = alerts[:height]
         keys = [self._keys(alert) for alert in shown]
         column = max((line.width for line in keys), default=0)
@@ -74,6 +78,12 @@ class AlertBar(Painted):
             self.post_message(self.Pressed(text[before + 1]))
 
 
+def worth_a_line(alerts: list[Alert]) -> list[Alert]:
+    """Without those that say what another one says already."""
+    there = {alert.id for alert in alerts}
+    return [alert for alert in alerts if SAID_BY.get(alert.id) not in there]
+
+
 def by_severity(alerts: list[Alert]) -> list[Alert]:
     """The worst first; of equal ones the newest."""
     return sorted(alerts, key=lambda alert: (SEVERITIES.index(alert.severity), -alert.t))
@@ -83,8 +93,9 @@ def _sentence(alert: Alert, keys: Line, column: int, hidden: int, width: int) ->
     ground = GROUNDS[alert.severity]
     line = Line(f" {SHAPES[alert.severity]} ", f"strong {ROLES[alert.severity]}", ground)
     more = Line(f"  and {hidden} more", "quiet") if hidden else Line()
+    text = plain(first_sentence(alert.text))
     keys_at = width - column - 1
     if keys_at < 24:  # no room for both: the sentence counts
-        return line.add(clip(plain(alert.text), width - line.width - 1))
-    line.add(clip(plain(alert.text), keys_at - line.width - more.width - 2))
+        return line.add(clip(text, width - line.width - 1))
+    line.add(clip(text, keys_at - line.width - more.width - 2))
     return line.join(more).pad(keys_at).join(keys).pad(width)

@@ -6,6 +6,7 @@ from textual.geometry import Size
 
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import duration, number, short
+from bitwatch.tui import model
 from bitwatch.tui.draw import Line, Part, bar, clip, most_important, needed, plain
 from bitwatch.tui.widgets.painted import Painted
 
@@ -53,10 +54,10 @@ class Header(Painted):
 
     def draw(self, width: int, height: int) -> list[Line]:
         if height == 1:
-            parts = [*self._who(), *self._progress(), *self._numbers()]
+            parts = [*self._who(), *self._model(), *self._progress(), *self._numbers()]
             return [self._row(parts, self._at_right(), width)]
         return [
-            self._row(self._who(), self._at_right(), width),
+            self._row([*self._who(), *self._model()], self._at_right(), width),
             self._row([*self._progress(), *self._numbers()], Line(), width, indent=1),
         ]
 
@@ -74,6 +75,8 @@ class Header(Painted):
 
     def _fits_one(self, width: int) -> bool:
         parts = [*self._who(), *self._progress(), *self._numbers()]
+        if model.differs(self.view):
+            parts += self._model()
         return needed(parts, GAP) + self._at_right().width + 3 <= width
 
     def _who(self) -> list[Part]:
@@ -91,6 +94,12 @@ class Header(Painted):
         if words := self._words():
             parts.append(Part(2, words))
         return parts
+
+    def _model(self) -> list[Part]:
+        """Where there is room; another model than the one that was asked for, always."""
+        if model.differs(self.view):
+            return [Part(9, model.counted(self.view))]
+        return [Part(0, model.counted(self.view)), Part(-1, model.held(self.view))]
 
     def _words(self) -> Line:
         """What a state does not say: the phase that makes one wait, or the cause of an end."""

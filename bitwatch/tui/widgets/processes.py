@@ -173,6 +173,7 @@ class ProcessPanel(Panel):
                 descending=self.descending,
                 text=self.filter_text,
                 collapse=collapse,
+                now=self.now,
             )
         )
         left = family.leftovers(self.view, self.filter_text)

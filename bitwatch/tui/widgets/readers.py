@@ -1,84 +1,88 @@
-"""Who reads what: a mark for every reader (a rank's worker), with its shard.
+"""What every reader does: the grid, what each rank gets out of it, and how far the text is.
 
-Every state has a shape besides its colour. The marks shrink with the room: with words, then
-alone, then several ranks a line, and at last one mark a rank, which shows its worst reader.
+With the screen for itself and room below, the readers as a list, who needs a look first.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
 
-from bitwatch.record.events import Reader
+from bitwatch.record.readers import NEVER, Judged, Key, judged
 from bitwatch.record.view import END_STATES, View
-from bitwatch.tui.draw import Line, Part, bar, centred, clip, fit, joined, plain
-from bitwatch.tui.readings import NEVER, Rates, grid, shard_progress, worst
+from bitwatch.text import duration, size
+from bitwatch.tui import reader_list, shard_bars
+from bitwatch.tui.draw import Line, Part, centred, fit, joined, plain
+from bitwatch.tui.reader_grid import SEVERITY, SHAPES, Gauge, drawn, shard_name
+from bitwatch.tui.readings import BUSY, Rates, grid
 from bitwatch.tui.widgets.panel import Panel
 
-SHAPES = {
-    "reading": ("●", "fine"),
-    "retrying": ("↻", "warning"),
-    "idle": ("○", "warning"),
-    "starting": ("◌", "accent"),
-    "done": ("✓", "quiet"),
-    "failed": ("✗", "bad"),
-    "dead": ("✗", "bad"),
-    "stopped": ("■", "quiet"),
-    NEVER: ("·", "quiet"),
-}
-IMPORTANCE = {"failed": 9, "dead": 9, "retrying": 9, "idle": 8, "reading": 7}  # of their counts
-ORDER = ("failed", "dead", "retrying", "idle", "starting", "stopped", "done", NEVER)
-LABEL_MIN, LABEL_MAX = 4, 14  # cells of the word beside a mark
-RATE_WIDTH, WAIT_WIDTH = 9, 6
+IMPORTANCE = {"failed": 9, "dead": 9, "stuck": 9, "retrying": 9, "idle": 8, "busy": 7}  # of counts
+CALM = ("busy", "done", "stopped", NEVER)
+NAMED = ("failed", "dead", "stuck")  # with a sentence
 SLOW_SHARE = 0.1  # of a step spent waiting for data: worth a colour
 
 
 class ReaderPanel(Panel):
+    """`listed`: with the list, where it fills the screen."""
+
     default_id = "readers"
     number = "2"
     title = "Readers"
 
+    listed = False
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._rates = Rates()
+        self._judged: Mapping[Key, Judged] = {}
 
     def remember(self, view: View) -> None:
         self._rates.take(view)
+        self._judged = judged(view, self.now)
 
     # -----------------------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Line]:
-        rows = grid(self.view)
+        rows = grid(self.view, self._judged, self.now)
         if not rows:
             return centred("no reader has reported yet", width, height)
         head = [self.summary(width)]
         if height >= 3 + len(rows):
             head.append(Line())
         room = height - len(head)
-        body = self._table(rows, width, room) or _dense(rows, width, room) or _by_rank(rows, width)
-        body.extend(_shard_bars(self.view, width, room - len(body)))
-        if self.view.workers == 0 and len(head) + len(body) < height:
+        body = drawn(rows, width, room, self._gauges(), headed=self.view.workers > 0)
+        body.extend(self._named(width, room - len(body)))
+        body.extend(shard_bars.lines(self.view, width, room - len(body)))
+        if self.view.workers == 0 and len(body) < room:
             body.append(Line("no workers: each rank reads for itself", "quiet"))
+        if self.listed and len(body) < room:
+            left = room - len(body) - 1
+            listed = reader_list.lines(self._judged, self._rates, self.now, width, left)
+            body.extend([Line(), *listed])
         return [*head, *body][:height]
 
     def summary(self, width: int) -> Line:
         view = self.view
         data = view.plan.get("data") or {}
-        states = [state for row in grid(view).values() for _, state, _ in row]
+        states = [one.state for one in self._judged.values()]
         parts = []
         if data.get("num_shards") is not None:
             parts.append(Part(2, Line("shards ", "quiet").add(f"{data['num_shards']}")))
-        size = f"{view.ranks}×{max(view.workers, 1)}"
-        parts.append(Part(3, Line("readers ", "quiet").add(size)))
-        words = {"reading": "busy", NEVER: "not started"}
-        for state in ("reading", *ORDER):
-            number = states.count(state)
-            if number or (state == "reading" and view.state not in END_STATES):
-                role = (
-                    "text" if state in ("reading", "done", "stopped", NEVER) else SHAPES[state][1]
-                )
+        size_ = f"{view.ranks}×{max(view.workers, 1)}"
+        parts.append(Part(3, Line("readers ", "quiet").add(size_)))
+        counts = {"busy": sum(states.count(state) for state in BUSY)}
+        counts |= {state: states.count(state) for state in SEVERITY if state not in BUSY}
+        for state, number in counts.items():
+            if number or (state == "busy" and view.state not in END_STATES):
+                role = "text" if state in CALM else SHAPES[state][1]
                 strong = f"strong {role}" if role in ("bad", "warning") else role
-                line = Line(f"{words.get(state, state)} ", "quiet").add(f"{number}", strong)
+                word = "not started" if state == NEVER else state
+                line = Line(f"{word} ", "quiet").add(f"{number:,}", strong)
                 parts.append(Part(IMPORTANCE.get(state, 4), line))
+        if waiting := states.count("waiting"):
+            line = Line("of them waiting ", "quiet").add(f"{waiting:,}")
+            parts.insert(3 if len(parts) > 2 else len(parts), Part(1, line))
         if (copies := data.get("read_amplification") or 1) > 1:
             line = Line("every rank reads ", "quiet").add(f"{copies}×", "strong warning")
             parts.append(Part(5, line))
@@ -93,158 +97,73 @@ class ReaderPanel(Panel):
 
     # -----------------------------------------------------------------------------------
 
-    def _table(self, rows: Grid, width: int, height: int) -> list[Line]:
-        """A line a rank, or nothing when that does not fit."""
-        count = max(len(row) for row in rows.values())
-        name = len(f"rank {max(rows)}") + 2
-        headed = height > len(rows) and self.view.workers > 0
-        rates = headed and self._rates.known()  # a number without a head says nothing
-        right = (RATE_WIDTH if rates else 0) + (WAIT_WIDTH if headed else WAIT_WIDTH + 5)
-        over = self.view.state in END_STATES  # its rates are of another time
-        right = right if not over and width - name - right >= count * 2 else 0
-        cell = (width - name - right) // count
-        if len(rows) > height or cell < 2:
+    def _named(self, width: int, height: int) -> list[Line]:
+        """Who is in trouble, and what is known of it, below an empty line."""
+        wrong = [(key, one) for key, one in self._judged.items() if one.state in NAMED]
+        wrong.sort(key=lambda one: (SEVERITY.index(one[1].state), one[0]))
+        if not wrong or height < 2:
             return []
-        longest = min(LABEL_MAX, _longest(rows))
-        label = min(longest, cell - 3)
-        if label < min(longest, LABEL_MIN):  # a word cut short says less than the mark alone
-            label = 0
-        cell = min(cell, label + 5) if label else 2
-        lines = []
-        if headed:
-            lines.append(self._header(count, name, cell, bool(right), rates))
-        for rank, row in rows.items():
-            line = Line("rank ", "quiet").add(str(rank), "text").pad(name)
-            for _, state, reader in row:
-                shape, role = SHAPES[state]
-                begins = line.width
-                line.add(shape, role)
-                if label:
-                    words, words_role = _words(state, reader)
-                    line.add(f" {clip(words, label)}", words_role)
-                line.pad(begins + cell)
-            if right:
-                line.add("" if headed else " wait", "quiet").join(self._gauges(rank, rates))
-            lines.append(line)
-        return lines
+        shown = wrong if len(wrong) < height else wrong[: max(1, height - 2)]
+        found = [_trouble(key, one, self.now).cut(width) for key, one in shown]
+        if len(wrong) > len(shown) and height > len(shown) + 1:
+            found.append(Line(f"and {len(wrong) - len(shown):,} more", "quiet"))
+        return [Line(), *found]
 
-    def _header(self, count: int, name: int, cell: int, gauges: bool, rates: bool) -> Line:
-        line = Line(" " * name)
-        for worker in range(count):
-            words = f"w{worker}" if cell > 2 else str(worker)
-            line.add(fit(words if len(words) < cell else "", cell), "quiet")
-        if gauges:
-            line.add(fit("samples/s", RATE_WIDTH, right=True) if rates else "", "quiet")
-            line.add(fit("wait", WAIT_WIDTH, right=True), "quiet")
-        return line
-
-    def _gauges(self, rank: int, rate: bool) -> Line:
-        line = Line()
-        if rate:
-            value = self._rates.of(rank)
-            line.add(fit("–" if value is None else f"{value:,.0f}", RATE_WIDTH, right=True))
-        step = self.view.rank_steps.get(rank)
-        share = (
-            step.data_s / step.step_s if step and step.data_s is not None and step.step_s else None
-        )
-        if share is None:
-            return line.add(fit("–", WAIT_WIDTH, right=True), "quiet")
-        role = "warning" if share >= SLOW_SHARE else "text"
-        return line.add(fit(f"{100 * share:.0f}", WAIT_WIDTH - 2, right=True), role).add(
-            " %", "quiet"
-        )
+    def _gauges(self) -> list[Gauge]:
+        """Rates while the run lives: after it they would be of another time."""
+        view = self.view
+        if view.state in END_STATES:
+            return []
+        waits = Gauge("wait", 6, lambda rank: _wait(view, rank))
+        if not self._rates.known():
+            return [waits]
+        rates = self._rates
+        return [
+            Gauge("text/s", 11, lambda rank: _rate(_size(rates.text_bytes(rank)), 11)),
+            Gauge("samples/s", 10, lambda rank: _rate(_count(rates.samples(rank)), 10)),
+            waits,
+        ]
 
 
-Grid = dict[int, list[tuple[int, str, Reader | None]]]
+def _trouble(key: Key, one: Judged, now: float) -> Line:
+    """rank 1 worker 0 stuck in s0 since 12 s"""
+    shape, role = SHAPES[one.state]
+    line = Line(f"{shape} ", role).add("rank ", "quiet").add(str(key[0])).add(" worker ", "quiet")
+    line.add(str(key[1])).add(f" {one.state}", f"strong {role}")
+    reader = one.reader
+    shard = None
+    if reader is not None:
+        shard = reader.shards[0] if len(reader.shards) == 1 else reader.shard
+    if shard is not None:
+        line.add(" in ", "quiet").add(shard_name(shard))
+    if one.since is not None:
+        line.add(" since ", "quiet").add(duration(max(0.0, now - one.since)))
+    if reader is not None and reader.error:
+        line.add(f": {plain(reader.error)}", "quiet")
+    return line
 
 
-def _dense(rows: Grid, width: int, height: int) -> list[Line]:
-    """Several ranks a line, a mark a reader; nothing when that does not fit."""
-    count = max(len(row) for row in rows.values())
-    name = len(str(max(rows))) + 1
-    block = name + count
-    a_line = (width + 3) // (block + 3)
-    if a_line < 1 or -(-len(rows) // a_line) > height:
-        return []
-    lines: list[Line] = []
-    for at, (rank, row) in enumerate(rows.items()):
-        if at % a_line == 0:
-            lines.append(Line())
-        else:
-            lines[-1].add("   ")
-        lines[-1].add(fit(str(rank), name - 1, right=True), "quiet").add(" ")
-        for _, state, _ in row:
-            lines[-1].add(*SHAPES[state])
-    return lines
+def _wait(view: View, rank: int) -> Line:
+    step = view.rank_steps.get(rank)
+    share = step.data_s / step.step_s if step and step.data_s is not None and step.step_s else None
+    if share is None or math.isnan(share):
+        return _rate(None, 6)
+    role = "warning" if share >= SLOW_SHARE else "text"
+    return Line(fit(f"{100 * share:.0f}", 4, right=True), role).add(" %", "quiet")
 
 
-def _by_rank(rows: Grid, width: int) -> list[Line]:
-    """A mark a rank: its worst reader."""
-    name = 2 * len(str(max(rows))) + 2
-    a_line = max(1, (width - name) // 8 * 8 if width - name >= 8 else width - name)
-    ranks = list(rows)
-    lines = []
-    for start in range(0, len(ranks), a_line):
-        some = ranks[start : start + a_line]
-        line = Line(fit(f"{some[0]}–{some[-1]}", name - 1, right=True), "quiet").add(" ")
-        for rank in some:
-            line.add(*SHAPES[worst(state for _, state, _ in rows[rank])])
-        lines.append(line)
-    lines.append(Line(clip("a mark a rank: its worst reader", width), "quiet"))
-    return lines
+def _size(rate: float | None) -> str | None:
+    return None if rate is None else size(rate)
 
 
-def _shard_bars(view: View, width: int, height: int) -> list[Line]:
-    """How far each shard is, in columns, below an empty line; as many as there is room for."""
-    shares = shard_progress(view)
-    if not shares or height < 2:
-        return []
-    name = max(len(shard) for shard in shares) + 6
-    a_line = max(1, min(len(shares), (width + 3) // (name + 6 + 12 + 3)))
-    bar_width = (width + 3) // a_line - 3 - name - 1 - 6
-    if bar_width < 6:
-        return []
-    if -(-len(shares) // a_line) + 1 > height:
-        mean = sum(shares.values()) / len(shares)
-        line = Line("of their shards ", "quiet").join(bar(mean, min(32, width - 22), "fine"))
-        return [Line(), line.add(f"{100 * mean:.0f}".rjust(4)).add(" %", "quiet")]
-    lines = [Line()]
-    for at, (shard, share) in enumerate(shares.items()):
-        if at % a_line == 0:
-            lines.append(Line())
-        else:
-            lines[-1].add("   ")
-        lines[-1].add("shard ", "quiet").add(fit(plain(shard), name - 6)).add(" ")
-        lines[-1].join(bar(share, min(bar_width, 32), "fine" if share < 1 else "quiet"))
-        lines[-1].add(fit(f"{100 * share:.0f}", 4, right=True)).add(" %", "quiet")
-    return lines
+def _count(rate: float | None) -> str | None:
+    return None if rate is None else f"{rate:,.0f}"
 
 
-def _words(state: str, reader: Reader | None) -> tuple[str, str]:
-    """What stands beside a mark: the shards of who reads, else the state."""
-    if reader is not None and state in ("reading", "done", "stopped") and reader.shards:
-        return _shards(reader.shards), "text" if state == "reading" else "quiet"
-    return state, "quiet" if state not in ("failed", "dead") else "bad"
-
-
-def _shards(shards: list[Any]) -> str:
-    """s0 · s0-s3 · s0 +2 · [0:12], of the row groups of a file"""
-    names = [f"s{shard}" if isinstance(shard, int) else _run(str(shard)) for shard in shards]
-    if len(names) == 1:
-        return names[0]
-    numbers = [shard for shard in shards if isinstance(shard, int)]
-    if len(numbers) == len(shards) and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"s{numbers[0]}-{numbers[-1]}"
-    return f"{names[0]} +{len(names) - 1}"
-
-
-def _run(name: str) -> str:
-    """The end of train-0.parquet[0:12]: the names of files begin alike."""
-    at = name.rfind("[")
-    return plain(name[at:] if at > 0 and name.endswith("]") else name)
-
-
-def _longest(rows: Grid) -> int:
-    return max(
-        Line(_words(state, reader)[0]).width for row in rows.values() for _, state, reader in row
+def _rate(words: str | None, width: int) -> Line:
+    if words is None:
+        return Line(fit("–", width, right=True), "quiet")
+    number, _, unit = words.partition(" ")
+    return Line(fit(number, width - (len(unit) + 1 if unit else 0), right=True)).add(
+        f" {unit}" if unit else "", "quiet"
     )

@@ -24,6 +24,7 @@ from trainer.data.account import Desk
 from trainer.data.feed import Feed
 from trainer.data.index import Index, Where
 from trainer.data.indexed import IndexedBlocks
+from trainer.data.state import LoaderState
 from trainer.data.text import Text
 from trainer.failures import Failed
 
@@ -223,8 +224,11 @@ def test_a_rank_takes_its_part_of_every_batch(text: Callable[..., Text]) -> None
     assert first is not None
     rule = np.random.default_rng([1, 2]).permutation(COUNT)[8 + 2 : 8 + 4].tolist()
     assert [int(bytes(row.tolist())) for row in first] == rule
+    told = opened.end_of_epoch(LoaderState(epoch=2, position=COUNT), 7, feed)
     feed.close()
-    assert opened.why_it_ends == f"{COUNT % 4} sequences are left, less than a batch"
+    left = f"{COUNT % 4} sequences are left, less than a batch"
+    assert told.text == f"epoch 2 ended at step 7 on all ranks: {left}"
+    assert (told.rank, told.epoch, told.step, told.unread) == (1, 2, 7, None)
 
 
 def test_the_order_is_said_by_key_seed_and_length_alone(

@@ -1,0 +1,105 @@
+"""What every reader is doing, judged from its own account and the newest sample. Pure.
+
+An account says what the reader knew when it last wrote. That it is dead, stopped or stuck it
+cannot say itself: the sample of processes and the time since its last movement do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bitwatch.record.events import Reader
+from bitwatch.record.view import END_STATES, View
+
+STUCK_S = 5.0  # in one read
+# A reader that tries again pauses up to a minute between two tries, and gives up after two
+# (trainer.data.retry): one that has not moved for longer is stuck in a try.
+RETRYING_S = 130.0
+GONE_S = 2.0  # a sample so much newer than the account has seen whether its process is there
+
+NEVER = "never"  # no account of this reader, and none to come
+AT_WORK = ("starting", "reading", "waiting")  # of an account: it will go on by itself
+SHOWN_SHARDS = 4  # of one reader, in a sentence
+HALTED = ("T", "t")  # by a signal, or under a debugger: the letter of /proc/PID/stat
+
+Key = tuple[int, int]  # rank, worker
+
+
+class Judged(NamedTuple):
+    """`state`: starting, reading, waiting, done, idle (given no data) and failed, as the account
+    says; retrying (cannot reach the text just now), stuck, dead, stopped (with its attempt) and
+    never, as is judged here. `since`: wall-clock time of the reader's last movement."""
+
+    state: str
+    reader: Reader | None
+    since: float | None
+
+
+def judged(view: View, now: float) -> dict[Key, Judged]:
+    """Every reader of the training text that there is or should be, by rank and worker."""
+    accounts = {(r.rank, r.worker): r for r in view.readers if r.loader == "train"}
+    if not accounts and not view.attempt:
+        return {}
+    ranks = max([view.ranks, *(rank + 1 for rank, _ in accounts)])
+    workers = max([view.workers, 1, *(worker + 1 for _, worker in accounts)])
+    letters = {row.key: row.state for row in view.processes}
+    return {
+        (rank, worker): _judge(view, accounts.get((rank, worker)), letters, now)
+        for rank in range(ranks)
+        for worker in range(workers)
+    }
+
+
+def _judge(
+    view: View, reader: Reader | None, letters: dict[tuple[int, int], str], now: float
+) -> Judged:
+    over = view.state in END_STATES
+    if reader is None:
+        return Judged(NEVER if over else "starting", None, None)
+    since = reader.moved or reader.t
+    if reader.state not in AT_WORK:
+        return Judged(reader.state, reader, since)
+    if over:
+        return Judged("stopped", reader, since)
+    letter = letters.get((reader.pid, reader.starttime), "")
+    if _is_gone(view, reader, letters, letter):
+        return Judged("dead", reader, since)
+    if letter in HALTED:
+        return Judged("stuck", reader, since)
+    # An account of an older version has no `moved`: nobody knows.
+    still_s = now - reader.moved if reader.moved and (letter or not letters) else 0.0
+    if reader.state == "reading" and reader.error:
+        return Judged("retrying" if still_s < RETRYING_S else "stuck", reader, since)
+    if reader.state == "reading" and still_s >= STUCK_S:
+        return Judged("stuck", reader, since)
+    return Judged(reader.state, reader, since)
+
+
+def _is_gone(view: View, reader: Reader, letters: dict[tuple[int, int], str], letter: str) -> bool:
+    """Whether a sample that would show its process does not, or shows what a dead one leaves."""
+    if letter:
+        return letter in ("Z", "X")
+    seen = bool(letters) and view.sampled is not None
+    return seen and (view.sampled or 0.0) > reader.t + GONE_S
+
+
+def shard_of(reader: Reader) -> str:
+    """What it is in, or was given, in words: "shard 1"; empty for nothing."""
+    shards = [reader.shard] if reader.shard is not None else reader.shards
+    if not shards:
+        return ""
+    if shards == ["index"]:
+        return "the index"
+    shown = ", ".join(str(shard) for shard in shards[:SHOWN_SHARDS])
+    more = f" and {len(shards) - SHOWN_SHARDS} more" if len(shards) > SHOWN_SHARDS else ""
+    return f"shard{'s' if len(shards) > 1 else ''} {shown}{more}"
+
+
+def doing(reader: Reader) -> str:
+    """What it did when it last wrote: "reading shard 1"; empty where its account says nothing."""
+    what = shard_of(reader)
+    if reader.state == "reading" and what:
+        return f"reading {what}"
+    if reader.state == "waiting" and what:
+        return f"with {what} open"
+    return {"idle": "given nothing to read", "done": "done with its text"}.get(reader.state, "")

@@ -1,0 +1,33 @@
+"""Which key acts on an alert now. Pure."""
+
+from __future__ import annotations
+
+from bitwatch.attach.offer import BACK, SAME, offers
+from bitwatch.record.view import View
+
+OF_THE_PLAN = (
+    *("workers-exceed-shards", "every-rank-reads-everything", "uneven-batches", "idle-reader"),
+    *("rank-without-data", "data-starved"),
+)  # alerts that another data plan may end
+
+
+def remedies(view: View) -> dict[str, tuple[str, str]]:
+    """By alert, the key that acts on it now."""
+    found = {"leftovers": ("c", "clean up")}
+    first = next(iter(offers(view)), None)
+    if first is None or view.state == "stopping":
+        return found
+    if first.correction not in (SAME, BACK):
+        found |= dict.fromkeys(OF_THE_PLAN, ("R", "relaunch corrected"))
+    elif first.correction == BACK:
+        found["relaunch-failed"] = ("R", "go back")
+    return found
+
+
+def no_relaunch(view: View) -> str:
+    """Why there is nothing to relaunch."""
+    if not view.attempt:
+        return "this run has no attempt yet"
+    if view.state == "done":
+        return "all steps are done; nothing is left to relaunch"
+    return "nothing to relaunch: the plan needs no correction"

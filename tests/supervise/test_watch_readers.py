@@ -1,0 +1,298 @@
+"""Alerts about readers: what is so by their own word, what it costs, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatch.record import events
+from bitwatch.record.follow import Liveness
+from bitwatch.record.state import JOURNAL, RunState, Source, fold
+from bitwatch.record.view import ProcessRow, View, view
+from bitwatch.supervise.watch import alerts
+from bitwatch.text import clock
+
+NOW = 1_700_000_000.0
+PROBLEMS = ("workers-exceed-shards", "every-rank-reads-everything", "uneven-batches")
+
+
+def plan(*problems: str, **data: Any) -> dict[str, Any]:
+    return {
+        "data": {"mode": "as-is"} | data,
+        "problems": [
+            {"id": one, "severity": "warning", "text": f"planned {one}", "next": "do something"}
+            for one in problems
+        ],
+        "corrections": [
+            {
+                "id": "indexed",
+                "recommended": True,
+                "resume": "new-epoch",
+                "changes": {"data.sharding": "indexed"},
+            }
+        ],
+    }
+
+
+def readers(*states: str, shards: tuple[Any, ...] = (0, 1)) -> list[events.Reader]:
+    """Of two workers a rank; worker k of each rank has shards[k]."""
+    return [
+        events.Reader(
+            rank=i // 2,
+            worker=i % 2,
+            pid=100 + i,
+            state=state,  # type: ignore[arg-type]
+            shards=[] if state == "idle" else [shards[i % 2]],
+            t=NOW - 1,
+            moved=NOW - 1,
+        )
+        for i, state in enumerate(states)
+    ]
+
+
+def running(*states: str, **fields: Any) -> View:
+    found = View(
+        run="2026-01-01-x-1",
+        state="running",
+        attempt=1,
+        ranks=len(states) // 2,
+        workers=2,
+        readers=readers(*states),
+        sampled=NOW,
+    )
+    found.processes = [row(one.pid, "worker", one.rank) for one in found.readers]
+    found.processes += [row(50 + rank, "rank", rank) for rank in range(found.ranks)]
+    for name, value in fields.items():
+        setattr(found, name, value)
+    return found
+
+
+def row(pid: int, role: str, rank: int, state: str = "S") -> ProcessRow:
+    return ProcessRow(pid=pid, starttime=0, ppid=1, role=role, state=state, rank=rank)
+
+
+def by_id(view: View, now: float = NOW) -> dict[str, events.Alert]:
+    found = alerts(view, now)
+    assert len({alert.id for alert in found}) == len(found)
+    return {alert.id: alert for alert in found}
+
+
+# ---------------------------------------------------------------------------------------
+# Who reads what
+
+
+def test_idle_readers_are_seen_from_their_own_accounts() -> None:
+    idle = running("reading", "idle", "reading", "idle")
+    idle.readers[2].shards = [1]
+    (alert,) = alerts(idle, NOW)
+    assert alert.id == "idle-reader"
+    assert "2 of 4 readers have nothing to read: rank 0 worker 1, rank 1 worker 1" in alert.text
+    assert "do their work too" in alert.text and "does not hang" in alert.text
+    assert alert.evidence == [
+        "rank 0 worker 1: given no shard (pid 101)",
+        "rank 1 worker 1: given no shard (pid 103)",
+    ]
+    assert alert.next == "use fewer workers per rank, or write the text into more files"
+
+
+def test_a_thousand_idle_readers_are_counted_and_not_listed() -> None:
+    (alert,) = alerts(running(*["idle"] * 2000), NOW)
+    assert alert.text.startswith("2000 of 2000 readers") and "and 1996 more" in alert.text
+    assert len(alert.evidence) == 17 and alert.evidence[-1] == "and 1984 more"
+
+
+def test_the_plans_warnings_have_the_accounts_as_evidence_and_one_command_as_remedy() -> None:
+    view = running("reading", "idle", "reading", "idle", plan=plan(*PROBLEMS, num_shards=1))
+    view.rank_epochs = {0: events.Epoch(epoch=0, unread=1200, share=3100)}
+    found = by_id(view)
+    assert set(found) == {*PROBLEMS, "idle-reader"}
+    exceed, everything, uneven = (found[one] for one in PROBLEMS)
+    assert exceed.text == "planned workers-exceed-shards"
+    assert exceed.evidence[0] == "planned before the launch of attempt 1"
+    assert exceed.evidence[1] == "as they say themselves: 2 of 4 were given no shard"
+    assert everything.evidence[1:] == ["shard 0: given to each of ranks 0 to 1"]
+    assert uneven.evidence[1:] == ["rank 0: 1,200 of 3,100 sequences unread in epoch 0"]
+    for alert in found.values():
+        assert alert.next == (
+            "R on the screen relaunches it with sharding indexed; or, once it is stopped: "
+            "bitwatch run --resume 2026-01-01-x-1 --new-epoch --sharding indexed"
+        )
+
+
+def test_a_correction_that_cannot_be_launched_or_taken_is_not_offered() -> None:
+    for change in ({"changes": {}}, {"resume": "refused"}, {"recommended": False}):
+        view = running("reading", "idle", plan=plan("uneven-batches"))
+        view.plan["corrections"][0] |= change
+        assert by_id(view)["uneven-batches"].next == "do something"
+    fewer = running("reading", "idle", plan=plan())
+    fewer.plan["corrections"][0] |= {"changes": {"data.workers": 1}, "resume": "exact"}
+    assert by_id(fewer)["idle-reader"].next == (
+        "R on the screen relaunches it with workers 1; or, once it is stopped: "
+        "bitwatch run --resume 2026-01-01-x-1 --set data.workers=1"
+    )
+
+
+def test_two_ranks_on_all_shards_are_seen_without_any_plan() -> None:
+    (alert,) = alerts(running("reading", "reading", "reading", "done"), NOW)
+    assert alert.id == "every-rank-reads-everything"
+    assert "2 shards cannot be dealt out evenly to 2 ranks" in alert.text
+    assert "2 times the reading" in alert.text and "no text is trained on twice" in alert.text
+    assert alert.evidence[0] == "shard 0: given to each of ranks 0 to 1"
+    assert alert.next.startswith("write the text into files of equal size, 2 of them")
+
+
+def test_ranks_with_shards_of_their_own_or_one_index_do_not_read_everything() -> None:
+    own = running("reading", "reading", "reading", "reading")
+    for reader in own.readers[2:]:
+        reader.shards = [reader.worker + 2]
+    assert alerts(own, NOW) == []
+    for reader in own.readers:
+        reader.shards = ["index"]
+    assert alerts(own, NOW) == []
+    # From one epoch to the next: rank 1's old shard is rank 0's new one, and not all there is.
+    turning = running("reading", "reading", "reading", "reading")
+    for reader in turning.readers:
+        reader.shards = [[1], [3]][reader.worker]
+    assert alerts(turning, NOW) == []
+
+
+def test_what_an_epoch_left_unread_is_said_with_the_rank_that_lost_most() -> None:
+    view = running("reading", "reading")
+    view.rank_epochs = {
+        0: events.Epoch(epoch=1, unread=1200, share=3100),
+        1: events.Epoch(epoch=1, unread=3, share=1900),
+        2: events.Epoch(epoch=0, unread=900, share=1000),
+        3: events.Epoch(epoch=1),
+    }
+    alert = by_id(view)["uneven-batches"]
+    assert "epoch 1 left 39 % of rank 0's text unread (about 1,200 of 3,100" in alert.text
+    assert "all took the same steps, and nothing hangs" in alert.text
+    assert [line.split(":")[0] for line in alert.evidence] == ["rank 0", "rank 1"]
+    view.rank_epochs = {0: events.Epoch(epoch=2, unread=100, share=3100)}
+    assert alerts(view, NOW) == []
+
+
+# ---------------------------------------------------------------------------------------
+# Waiting for data
+
+
+def test_readers_that_try_again_are_said_until_they_go_on() -> None:
+    view = running("reading", "reading")
+    for reader in view.readers:
+        reader.error = "ConnectionError: away; try 1 of 5 in 1 s"
+    (alert,) = alerts(view, NOW)
+    assert (alert.id, alert.severity) == ("data-starved", "warning")
+    assert "rank 0 train reader 0 and 1 more cannot reach the text" in alert.text
+    assert "try 1 of 5" in alert.evidence[0]
+    for reader in view.readers:
+        reader.error = ""
+    assert alerts(view, NOW) == []
+
+
+def test_a_stuck_reader_is_named_with_its_shard_and_since_when() -> None:
+    view = running("reading", "reading", "waiting", "waiting")
+    view.readers[2].shards, view.readers[3].shards = [2], [3]
+    stuck = view.readers[1]
+    stuck.shard, stuck.moved = 1, NOW - 7
+    alert = by_id(view)["data-starved"]
+    since = clock(NOW - 7)
+    assert alert.text.startswith(f"rank 0 worker 1 has been in one read of shard 1 since {since};")
+    assert "all ranks" in alert.text
+    assert alert.evidence == [
+        f"rank 0 worker 1 has been in one read of shard 1 since {since} (pid 101)"
+    ]
+    later = by_id(view, NOW + 3)["data-starved"]  # nothing new: nothing to write
+    assert (later.text, later.evidence, later.next) == (alert.text, alert.evidence, alert.next)
+    assert list(by_id(view, NOW - 3)) == []
+
+
+def test_a_stopped_reader_says_what_lets_it_go_on_and_more_than_one_are_counted() -> None:
+    view = running("waiting", "reading", "waiting", "waiting")
+    view.readers[1].moved = NOW - 9
+    view.readers[2].shards, view.readers[3].shards = [2], [3]
+    view.processes[0].state = "T"
+    alert = by_id(view)["data-starved"]
+    assert alert.text.startswith(
+        "rank 0 worker 0 is stopped by a signal, at shard 0; it last moved"
+    )
+    assert "and 1 more reader;" in alert.text
+    assert alert.next == "kill -CONT 100 lets it go on"
+    assert len(alert.evidence) == 2
+
+
+def steps(rank: int, data_s: float, count: int = 6) -> list[events.Step]:
+    first = events.Step(rank=rank, step=1, step_s=9.0, data_s=8.9, t=NOW - 15)  # starts workers
+    rest = [
+        events.Step(rank=rank, step=10 * i, step_s=2.0, data_s=data_s, t=NOW - 10 + i)
+        for i in range(1, count)
+    ]
+    return [first, *rest]
+
+
+def run_of(*waits: float, count: int = 6) -> View:
+    """As the records of its ranks make it: rank r waits waits[r] s of each step of 2 s."""
+    state = RunState()
+    started = events.AttemptStarted(attempt=1, ranks=len(waits), workers=2, steps=1000, t=NOW - 60)
+    fold(state, JOURNAL, [started])
+    for rank, data_s in enumerate(waits):
+        fold(state, Source("rank", 1, rank), [events.Phase(rank=rank, name="train", t=NOW - 50)])
+        fold(state, Source("rank", 1, rank), steps(rank, data_s, count))
+    return view(state, NOW, Liveness(supervisor=True, agent=True))
+
+
+def test_ranks_that_wait_for_data_are_said_with_what_it_costs() -> None:
+    assert alerts(run_of(0.1, 0.2), NOW) == []
+    (alert,) = alerts(run_of(0.1, 0.8), NOW)
+    assert alert.id == "data-starved"
+    assert alert.text == (
+        "rank 1 waits for more than 30 % of each step for its text; nothing is computed meanwhile"
+    )
+    assert alert.next == ("use --sharding indexed, more workers (data.workers), or a faster disk")
+    (alert,) = alerts(run_of(0.8, 1.3, 0.1), NOW)
+    assert alert.text.startswith("2 of 3 ranks wait for their text, rank 1 for more than 50 %")
+    assert len(alert.evidence) == 2
+
+
+def test_a_few_first_steps_say_nothing_about_waiting_for_data() -> None:
+    assert alerts(run_of(1.9, count=3), NOW) == []
+
+
+def test_the_remedy_for_waiting_depends_on_how_the_text_is_read() -> None:
+    def remedy(workers: int) -> str:
+        view = run_of(1.5)
+        view.plan, view.workers = {"data": {"mode": "indexed"}}, workers
+        return alerts(view, NOW)[0].next
+
+    assert remedy(2) == "put data.cache on a faster disk, or use more workers (data.workers)"
+    assert remedy(0) == "read in processes of its own: --set data.workers=2"
+
+
+# ---------------------------------------------------------------------------------------
+# Workers that die
+
+
+def test_a_worker_that_is_gone_while_its_rank_lives_is_named() -> None:
+    view = running("reading", "reading", "waiting", "waiting")
+    view.readers[2].shards, view.readers[3].shards = [2], [3]
+    view.readers[1].t = NOW - 3
+    assert alerts(view, NOW) == []
+    del view.processes[1]
+    (alert,) = alerts(view, NOW)
+    assert (alert.id, alert.severity) == ("worker-died", "error")
+    assert alert.text.startswith(
+        f"rank 0 worker 1 (pid 101) is gone, reading shard 1, last heard of at {clock(NOW - 3)}"
+    )
+    assert "dmesg" in alert.next and "bitwatch run --resume 2026-01-01-x-1" in alert.next
+
+
+def test_workers_that_go_with_their_rank_or_at_the_end_have_not_died() -> None:
+    view = running("reading", "reading")
+    for reader in view.readers:
+        reader.t = NOW - 3
+    view.processes = view.processes[2:]  # the rank alone
+    assert list(by_id(view)) == ["worker-died"]
+    view.state = "stopping"
+    assert alerts(view, NOW) == []
+    view.state, view.step, view.steps = "running", 100, 100
+    assert alerts(view, NOW) == []
+    view.step, view.processes = 50, [row(7, "agent", 0)]
+    assert alerts(view, NOW) == []

@@ -1,0 +1,289 @@
+"""What readers say of themselves while they read, wait, are held up and die."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from bitwatch import config as configuration
+from bitwatch.record import events, rundir
+from bitwatch.record.journal import read_all
+from tests.conftest import until
+from trainer.data import account, lost, row_groups, sharing, source
+from trainer.data.account import Desk
+from trainer.data.feed import Feed
+from trainer.data.row_groups import RowGroups
+from trainer.data.stream import PackedRows, Rows
+
+ROW_BYTES = 8
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account, "SELDOM_S", 0.05)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> rundir.RunDir:
+    made = rundir.create(tmp_path / "runs", "test")
+    rundir.new_attempt(made)
+    return made
+
+
+def told(run: rundir.RunDir, worker: int = 0) -> list[events.Reader]:
+    records = read_all(run.reader(1, 0, "train", worker, "0"))[0]
+    return [record for record in records if isinstance(record, events.Reader)]
+
+
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "account"]
+
+
+class Lines:
+    """The lines of a file, which may be a pipe: reading it blocks as long as nobody writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+    def shards(self, worker: int, workers: int) -> list[int | str]:
+        return [self.path.name]
+
+    def where(self) -> tuple[str, object]:
+        return self.path.name, None
+
+    def read(self, worker: int, workers: int, given: int) -> Iterator[dict[str, Any]]:
+        with open(self.path) as file:
+            for line in file:
+                yield {"text": line}
+
+
+def test_a_reader_that_is_held_up_says_where_and_since_when(
+    tmp_path: Path, run: rundir.RunDir
+) -> None:
+    """Blocked in a read, then with a block that nobody takes, then at its end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    stream = PackedRows(Lines(pipe), "text", ROW_BYTES, 2, Desk(run.path, 1, 0, "train"))
+    taken: list[Any] = []
+    take, gone = threading.Event(), threading.Event()
+
+    def consume() -> None:
+        for block in stream:
+            taken.append(block)
+            take.wait()
+        gone.set()
+
+    threading.Thread(target=consume, daemon=True).start()
+    with open(pipe, "w") as writer:
+        writer.write("aaaaaaa\n")
+        writer.flush()
+        until(lambda: told(run)[-1].rows == 1, "the first row in the account")
+        blocked = told(run)[-1]
+        assert (blocked.state, blocked.samples, blocked.shard) == ("reading", 0, "pipe")
+        assert blocked.moved <= blocked.t
+        writer.write("bbbbbbb\nccccccc\n")
+        writer.flush()
+        until(lambda: told(run)[-1].state == "waiting", "the account of a reader that waits")
+        waiting = told(run)[-1]
+        assert (waiting.rows, waiting.samples, waiting.bytes) == (2, 2, 16)
+        assert waiting.moved > blocked.moved
+        take.set()
+        until(lambda: told(run)[-1].rows == 3, "the last row in the account")
+        assert told(run)[-1].state == "reading"
+    assert gone.wait(60)
+    assert [len(block) for block in taken] == [2, 1]
+    states = [record.state for record in told(run)]
+    assert states[:2] == ["starting", "reading"] and states[-1] == "done"
+    assert not watchers()
+
+
+def test_nothing_new_is_written_while_nothing_moves(tmp_path: Path, run: rundir.RunDir) -> None:
+    told_by = Desk(run.path, 1, 0, "train").open(0, 0, 0, [3])
+    looks: list[int] = []
+
+    def where() -> tuple[int, object]:
+        looks.append(1)
+        return 3, len(looks) // 3  # a buffer that fills
+
+    told_by.begin(where)
+    until(lambda: len(looks) > 4, "a few looks")
+    told_by.close()
+    states = [(record.state, record.shard) for record in told(run)]
+    assert states == [("starting", None), ("reading", 3), ("reading", 3)]
+    assert told(run)[-1].moved > told(run)[1].moved
+    assert not watchers()
+
+
+def test_an_unfinished_reader_leaves_no_thread_that_a_fork_would_copy(
+    tmp_path: Path, run: rundir.RunDir
+) -> None:
+    (tmp_path / "text").write_text("aaaaaaa\n" * 100)
+    iterator = iter(
+        PackedRows(Lines(tmp_path / "text"), "text", ROW_BYTES, 2, Desk(run.path, 1, 0, "train"))
+    )
+    next(iterator)
+    assert len(watchers()) == 1
+    del iterator
+    assert not watchers()
+    assert told(run)[-1].state == "done"
+
+
+def test_an_account_that_cannot_tell_its_shard_goes_on(run: rundir.RunDir) -> None:
+    told_by = Desk(run.path, 1, 0, "train").open(0, 0, 0, [3])
+
+    def broken() -> tuple[int, object]:
+        raise KeyError("shard_idx")
+
+    told_by.begin(broken)
+    told_by.say("done")
+    told_by.close()
+    assert [(record.state, record.shard) for record in told(run)][1:] == [
+        ("reading", None),
+        ("done", None),
+    ]
+
+
+# ---------------------------------------------------------------------------------------
+# The shard that a reader is in
+
+
+def write_shards(folder: Path, rows: Sequence[int], kind: str = "parquet") -> configuration.Data:
+    """One file of rows[i] rows for each i; row j of file i is "iii-jjj"."""
+    for shard, count in enumerate(rows):
+        text = [f"{shard:03}-{row:03}" for row in range(count)]
+        if kind == "parquet":
+            path = folder / f"part-{shard:03}.parquet"
+            pq.write_table(pa.table({"text": text}), path, row_group_size=3)
+        else:
+            lines = "".join(f'{{"text": "{line}"}}\n' for line in text)
+            (folder / f"part-{shard:03}.jsonl").write_text(lines)
+    return configuration.Data(source=str(folder / f"*.{kind}"), workers=0)
+
+
+class Watched(IterableDataset[Any]):
+    """Each row with the shard that the reader says it is in."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        here = get_worker_info()
+        worker, workers = (here.id, here.num_workers) if here is not None else (0, 0)
+        if self.rows.shards(worker, workers):
+            for row in self.rows.read(worker, workers, 0):
+                yield row["text"], self.rows.where()[0]
+
+
+@pytest.mark.parametrize("epoch", [0, 3])
+@pytest.mark.parametrize(
+    ("kind", "ranks", "workers"), [("parquet", 2, 2), ("parquet", 1, 0), ("jsonl", 4, 0)]
+)
+def test_the_shard_that_a_stream_is_in_is_the_one_that_its_row_came_from(
+    tmp_path: Path, kind: str, ranks: int, workers: int, epoch: int
+) -> None:
+    data = write_shards(tmp_path, [5, 7, 3, 6, 9, 4], kind)
+    seen = set()
+    for rank in range(ranks):
+        rows = sharing.open_rows(source.training(data), "text")
+        share = sharing.share(rows, rank, ranks, 0, seed=1)
+        share.set_epoch(epoch)
+        loader = DataLoader(Watched(share), batch_size=None, num_workers=workers)
+        for row, shard in loader:
+            assert shard == int(row[:3]), row
+            seen.add(row)
+    assert len(seen) == 34
+
+
+def test_a_shuffle_is_in_all_its_shards_at_once_and_moves_while_its_buffer_fills(
+    tmp_path: Path,
+) -> None:
+    data = write_shards(tmp_path, [400, 400])
+    rows = sharing.open_rows(source.training(data), "text")
+    share = sharing.share(rows, 0, 1, 600, seed=1)
+    assert share.shards(0, 0) == [0, 1]
+    places = [share.where()]
+    for number, _ in enumerate(share.read(0, 0, 0)):
+        places.append(share.where())
+        if number == 2:
+            break
+    assert {shard for shard, _ in places} == {None}
+    assert len({place for _, place in places}) == 4
+    alone = sharing.share(rows, 0, 2, 600, seed=1)
+    assert alone.shards(0, 0) == [0]
+    assert alone.where()[0] == 0
+
+
+def test_in_mode_reshard_the_row_group_is_known(tmp_path: Path) -> None:
+    data = write_shards(tmp_path, [5, 7])
+    shards = row_groups.open_shards(source.training(data), "text")
+    share = RowGroups(shards, "text", 0, 1, seed=1)
+    assert share.where()[0] is None
+    for row, shard in Watched(share):
+        file, number = int(row[:3]), int(row[4:])
+        assert shard == f"part-{file:03}.parquet[{number // 3}:{number // 3 + 1}]"
+
+
+# ---------------------------------------------------------------------------------------
+# Lost workers
+
+
+def test_a_worker_that_is_killed_is_named_with_what_it_read(
+    tmp_path: Path, run: rundir.RunDir
+) -> None:
+    data = write_shards(tmp_path, [400, 400])
+    data.workers = 2
+    share = sharing.share(sharing.open_rows(source.training(data), "text"), 0, 1, 0, 1)
+    stream = PackedRows(share, "text", ROW_BYTES, 4, Desk(run.path, 1, 0, "train"))
+    feed = Feed(stream, data, 1, pin_memory=False)
+    assert feed.take() is not None
+    pid = until(lambda: told(run, 1) and told(run, 1)[-1].state != "starting", "its account")
+    pid = told(run, 1)[-1].pid
+    try:  # torch's signal handler raises wherever this process happens to be
+        os.kill(pid, signal.SIGKILL)
+        while feed.take() is not None:
+            pass
+        said = feed.trouble
+    except RuntimeError as error:
+        said = lost.worker(error, run, 1, 0)
+    assert re.fullmatch(
+        rf"worker 1 of rank 0 \(pid {pid}\), (reading shard 1|with shard 1 open), was killed by "
+        r"SIGKILL at \d\d:\d\d:\d\d",
+        said,
+    ), said
+    feed.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            "DataLoader worker (pid 7) exited unexpectedly with exit code 3. Details are lost",
+            "a worker of rank 0 (pid 7), ended with exit code 3 at ",
+        ),
+        (
+            "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that",
+            "a worker of rank 0 (pid 7), was killed by SIGBUS (/dev/shm may be full) at ",
+        ),
+        (
+            "DataLoader worker (pid(s) 7, 8) exited unexpectedly",
+            "a worker of rank 0 (pid 7) and a worker of rank 0 (pid 8), ended before its time at ",
+        ),
+        ("something else", ""),
+    ],
+)
+def test_what_pytorch_says_of_a_lost_worker_is_understood(
+    run: rundir.RunDir, error: str, says: str
+) -> None:
+    assert lost.worker(RuntimeError(error), run, 1, 0)[: len(says) or 1] == says
