@@ -23,6 +23,7 @@ from bitwatch.sense.stat import (
 )
 
 EVERYTHING_S = 5.0
+TRIES = 3  # where others are hidden, one of ours is too for an instant, as it becomes a program
 
 
 class Scanner(Facts):
@@ -33,7 +34,7 @@ class Scanner(Facts):
         super().__init__()
         self._table: dict[int, Stat] = {}
         self._raw: dict[int, bytes] = {}  # what the table's stats were made of
-        self._closed: set[int] = set()  # listed, but gone or not to be seen
+        self._refused: dict[int, int] = {}  # looks in which it was listed, but not to be seen
         self._fresh: set[int] = set()  # read in this look
         self._newest: int | None = None
         self._everything_read = -math.inf
@@ -49,11 +50,13 @@ class Scanner(Facts):
         again = self._given_out_since(listed)  # after the listing, so that none slips between
         for pid in self._table.keys() - listed:
             self._drop(pid)
-        self._closed &= listed
+        for pid in self._refused.keys() - listed:
+            del self._refused[pid]
         self._fresh = set()
         due = listed
         if not everything:
-            known = self._table.keys() | self._closed
+            closed = {pid for pid, times in self._refused.items() if times >= TRIES}
+            known = self._table.keys() | closed
             watched = {pid for pid, _ in self.own.keys() | roots}
             due = (listed - known) | again | (watched & listed)
         self._read(due)
@@ -73,10 +76,10 @@ class Scanner(Facts):
             stat = parse_stat(raw) if raw else None
             if raw is None or stat is None:
                 self._drop(pid)
-                self._closed.add(pid)
+                self._refused[pid] = self._refused.get(pid, 0) + 1
             else:
                 self._raw[pid], self._table[pid] = raw, stat
-                self._closed.discard(pid)
+                self._refused.pop(pid, None)
 
     def _drop(self, pid: int) -> None:
         self._table.pop(pid, None)
