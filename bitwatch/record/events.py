@@ -165,7 +165,8 @@ class Gpus(Record):
 
 
 class Process(msgspec.Struct, omit_defaults=True):
-    """One process of ours at one instant. `cpu_percent` is of one core."""
+    """One process of ours at one instant. `cpu_percent` is of one core. `shared_mib`: the part
+    of its resident memory that is of files and of shared memory."""
 
     pid: int
     starttime: int
@@ -176,6 +177,7 @@ class Process(msgspec.Struct, omit_defaults=True):
     worker: int | None = None
     cpu_percent: float | None = None
     rss_mib: float | None = None
+    shared_mib: float | None = None
     command: str = ""
 
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 import os
 import time
 
-from bitwatch.record import events
+from bitwatch.record import events, kernel
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import RunState
 from bitwatch.sense import processes
-from bitwatch.sense.processes import Stat
+from bitwatch.sense.processes import Key, Scanner, Stat
 from bitwatch.supervise.reaper import Exit
 
 SETTLE_S = 3.0  # a process that nobody has claimed by then is recorded as "other"
 MINUTE_S = 60.0
-ROLES = {"agent", "prepare", "rank", "worker", "resource tracker", "compile worker", "sensor"}
-
-Key = tuple[int, int]
+# The roles in which nobody records itself. What looks like a rank or a worker and has not said
+# so may be another program's.
+UNCLAIMED = {"prepare", "resource tracker", "compile worker"}
 
 
 class Tree:
@@ -30,7 +30,8 @@ class Tree:
         self._journal = journal
         self._samples = samples
         self._attempt = attempt
-        self._commands = processes.CommandLines()
+        self._scanner = Scanner()
+        self._me = os.getpid(), kernel.own_starttime()
         self._recorded: dict[Key, str] = {}
         self._cpu: dict[Key, tuple[float, int]] = {}
         self._exits: dict[int, Exit] = {}
@@ -55,19 +56,13 @@ class Tree:
 
     def look(self, known: dict[int, str], state: RunState) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role."""
-        table = processes.scan()
         self.roles |= claimed(state, self._attempt)
-        roots = {os.getpid()} | {
-            pid for pid, start in self.roles if pid in table and table[pid].starttime == start
-        }
-        own = [table[pid] for pid in roots if pid in table]
-        own += processes.descendants(table, roots)
-        self.own = {stat.key: stat for stat in own}
-        for stat in own:
+        self._scanner.look([self._me, *self.roles])
+        self.own = self._scanner.own
+        for stat in self.own.values():
             self._name(stat, known)
         for key in [key for key in self._recorded if key not in self.own]:
             self._record_exit(key)
-        self._commands.forget_all_but(set(self.own))
 
     def sample(self, gpus: events.Gpus | None) -> None:
         now = time.monotonic()
@@ -80,6 +75,7 @@ class Tree:
                 used_s = (stat.cpu_ticks - before[1]) / processes.TICKS_PER_S
                 percent = round(100 * used_s / (now - before[0]), 1)
             role, rank, worker = self.roles.get(key, ("other", None, None))
+            shared = self._scanner.shared_mib(stat)
             rows.append(
                 events.Process(
                     pid=stat.pid,
@@ -91,6 +87,7 @@ class Tree:
                     worker=worker,
                     cpu_percent=percent,
                     rss_mib=round(stat.rss_mib, 1),
+                    shared_mib=None if shared is None else round(shared, 1),
                 )
             )
         self._cpu = {key: self._cpu[key] for key in self.own}
@@ -108,13 +105,13 @@ class Tree:
         elif self.roles.get(stat.key, ("other",))[0] != "other":
             role, rank, worker = self.roles[stat.key]
         else:
-            role, rank, worker = by_command(self._commands.get(stat)), None, None
+            role, rank, worker = by_command(self._scanner.command(stat)), None, None
         self.roles[stat.key] = (role, rank, worker)
         unsure = role == "other" and processes.age_s(stat) < SETTLE_S
-        command = self._commands.get(stat)
+        command = self._scanner.command(stat)
         # The instant after its start a process shows no command line of its own yet, or the
         # one before its exec: that is told again, once, when it has settled.
-        settled = self._commands.is_settled(stat)
+        settled = self._scanner.is_settled(stat)
         renamed = settled and self._provisional.get(stat.key, command) != command
         if unsure or (self._recorded.get(stat.key) == role and not renamed):
             return
@@ -164,13 +161,9 @@ def claimed(state: RunState, attempt: int) -> dict[Key, tuple[str, int | None, i
 
 
 def by_command(command: str) -> str:
-    if "resource_tracker" in command:
-        return "resource tracker"
-    if "trainer/prepare.py" in command:
-        return "prepare"
-    if "compile_worker" in command:
-        return "compile worker"
-    return "other"
+    """The role of a process that nobody claims."""
+    role = processes.role_of_command(command)
+    return role if role in UNCLAIMED else "other"
 
 
 def aggregate(rows: list[events.Process], gpus: events.Gpus | None) -> events.Minute:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
 from bitwatch.sense import processes
+from bitwatch.sense.processes import Stat
 from tests.conftest import until
+from tests.sense.conftest import Start, in_state, stat_of
 
 
 def test_a_name_may_look_like_the_fields_behind_it() -> None:
@@ -26,25 +28,33 @@ def test_what_is_no_stat_is_none(data: bytes) -> None:
     assert processes.parse_stat(data) is None
 
 
-def test_a_process_with_an_odd_name_is_scanned_like_psutil_sees_it() -> None:
-    code = "import ctypes,sys; ctypes.CDLL(None).prctl(15, b') R 1 1 (x'); print(flush=True); sys.stdin.read()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert child.stdout
-        child.stdout.readline()
-        stat = processes.scan()[child.pid]
-        seen = psutil.Process(child.pid)
-        assert stat.name == ") R 1 1 (x"
-        assert stat.ppid == os.getpid() == seen.ppid()
-        assert stat.session == os.getsid(child.pid)
-        assert stat.threads == seen.num_threads()
-        assert stat.rss_mib == pytest.approx(seen.memory_info().rss / 2**20, rel=0.2)
-        assert 0 <= processes.age_s(stat) < 60
-    finally:
-        child.kill()
-        child.communicate()
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b") R 1 1 (x", ") R 1 1 (x"),
+        (b"(((", "((("),
+        (b"a\nb) S 2\n", "a\nb) S 2\n"),
+        (b"\xff\xfe\x80", "\ufffd\ufffd\ufffd"),
+        (b" ", " "),
+    ],
+)
+def test_a_process_with_an_odd_name_is_scanned_like_psutil_sees_it(
+    start: Start, name: bytes, shown: str
+) -> None:
+    code = f"import ctypes,sys; ctypes.CDLL(None).prctl(15, {name!r}); print(flush=True); sys.stdin.read()"
+    child = start(code=code)
+    stat = processes.scan()[child.pid]
+    seen = psutil.Process(child.pid)
+    assert stat.name == shown
+    assert stat.ppid == os.getpid() == seen.ppid()
+    assert stat.session == os.getsid(child.pid)
+    assert stat.group == os.getpgid(child.pid)
+    assert stat.threads == seen.num_threads()
+    assert stat.rss_mib == pytest.approx(seen.memory_info().rss / 2**20, rel=0.2)
+    assert stat.virtual_mib == pytest.approx(seen.memory_info().vms / 2**20, rel=0.2)
+    environment = Path(f"/proc/{child.pid}/environ").read_bytes()
+    assert stat.env_end - stat.env_start == len(environment)
+    assert 0 <= processes.age_s(stat) < 60
 
 
 def test_every_visible_process_is_in_a_scan_and_the_vanished_is_not() -> None:
@@ -109,3 +119,28 @@ def test_a_signal_reaches_only_the_process_that_was_meant() -> None:
     assert processes.send_signal(child.pid, stat.starttime, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
     assert not processes.send_signal(child.pid, stat.starttime, signal.SIGKILL)
+
+
+def test_states_are_told_in_honest_words(start: Start, leaderless: Stat) -> None:
+    assert processes.state_words(leaderless) == "leader dead, 1 thread live"
+    sleeper = start("cat")
+    until(lambda: in_state(sleeper.pid, "S"), "a sleeping process")
+    assert processes.state_words(stat_of(sleeper.pid)) == "sleeping"
+    sleeper.send_signal(signal.SIGSTOP)
+    assert processes.state_words(until(lambda: in_state(sleeper.pid, "T"), "T")) == "stopped (T)"
+    sleeper.kill()
+    zombie = until(lambda: in_state(sleeper.pid, "Z"), "a zombie")
+    assert processes.state_words(zombie) == "dead, waits for its parent"
+    assert processes.is_dead(zombie) and not processes.is_dead(leaderless)
+    assert processes.open_pidfd(*zombie.key) is None
+    busy = start(code="print(flush=True)\nwhile True: pass")
+    running = until(lambda: in_state(busy.pid, "R"), "a running process")
+    assert processes.state_words(running) == "running"
+    for letter, words in (("D", "waiting in the kernel (D)"), ("t", "traced (t)")):
+        assert processes.state_words(running._replace(state=letter)) == words
+
+
+def test_a_process_whose_first_thread_is_dead_can_be_killed(leaderless: Stat) -> None:
+    assert processes.send_signal(*leaderless.key, signal.SIGKILL)
+    until(lambda: processes.is_dead(leaderless), "its end")
+    assert not processes.send_signal(*leaderless.key, signal.SIGKILL)

@@ -1,0 +1,83 @@
+"""Who belongs to a run, in its record: from the first look to the last exit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bitwatch.record import events
+from bitwatch.record.journal import JournalReader, JournalWriter
+from bitwatch.record.samples import SampleWriter
+from bitwatch.record.state import RunState
+from bitwatch.sense import processes
+from bitwatch.supervise import tree as trees
+from bitwatch.supervise.reaper import Exit
+from bitwatch.supervise.tree import Tree
+from tests.conftest import until
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A child of this process, which stands in for the supervisor, with one below it."""
+    started = subprocess.Popen(["sh", "-c", "exec 3<&0; cat <&3 & wait"], stdin=subprocess.PIPE)
+    yield started
+    started.communicate()
+
+
+def test_a_process_is_recorded_from_its_coming_to_its_end(
+    tmp_path: Path, child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trees, "SETTLE_S", 0.0)
+    journal = JournalWriter(tmp_path / "journal.jsonl")
+    tree = Tree(journal, SampleWriter(tmp_path / "samples"), 1)
+
+    def look() -> set[str]:
+        tree.look({child.pid: "agent"}, RunState())
+        return {stat.name for stat in tree.own.values() if child.pid in (stat.pid, stat.ppid)}
+
+    until(lambda: look() == {"sh", "cat"}, "both in one look")
+    tree.sample(None)
+    (below,) = [stat for stat in tree.own.values() if stat.ppid == child.pid]
+    assert child.stdin
+    child.stdin.close()
+    child.wait()
+    tree.note_exit(Exit(child.pid, 0, 0, None))
+    look()
+    assert below.key not in tree.own and os.getpid() in [pid for pid, _ in tree.own]
+
+    records = list(JournalReader(tmp_path / "journal.jsonl").read())
+    starts = {r.pid: r for r in records if isinstance(r, events.ProcessStart)}
+    assert starts[os.getpid()].role == "supervisor"
+    assert (starts[child.pid].role, starts[child.pid].ppid) == ("agent", os.getpid())
+    assert (starts[below.pid].role, starts[below.pid].ppid) == ("other", child.pid)
+    ends = {r.pid: r for r in records if isinstance(r, events.ProcessExit)}
+    assert ends[child.pid].status == 0 and ends[below.pid].status is None
+
+    (file,) = (tmp_path / "samples").iterdir()
+    (sample,) = JournalReader(file).read()
+    assert isinstance(sample, events.Processes)
+    me = next(row for row in sample.processes if row.pid == os.getpid())
+    assert me.rss_mib and me.shared_mib and me.shared_mib < 1.2 * me.rss_mib
+    agent = next(row for row in sample.processes if row.pid == child.pid)
+    assert (agent.role, agent.ppid) == ("agent", os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("command", "role"),
+    [
+        ("/v/python -c from multiprocessing.resource_tracker import main;main(5)", "resource tracker"),
+        ("/v/python /v/site-packages/torch/_inductor/compile_worker/__main__.py --kind=fork", "compile worker"),
+        ("/v/python /v/site-packages/trainer/prepare.py", "prepare"),
+        ("/v/python -u /v/site-packages/trainer/train.py", "other"),
+        ("/v/python -c from multiprocessing.spawn import spawn_main; spawn_main() --multiprocessing-fork", "other"),
+        ("/v/python -m torch.distributed.run train.py", "other"),
+    ],
+)  # fmt: skip
+def test_only_roles_that_nobody_claims_are_given_by_command_line(command: str, role: str) -> None:
+    """A rank, a worker and an agent of ours say so themselves; another's would be mistaken."""
+    assert processes.role_of_command(command) != "other"
+    assert trees.by_command(command) == role
