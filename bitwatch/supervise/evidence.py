@@ -18,54 +18,53 @@ from bitwatch.supervise.ownership import RunFacts, Seen, Verdict, judge
 
 
 class Machine:
-    """Looks again at each call; what cannot change of a process is asked once."""
+    """Looks again at each call; what cannot change of a process is asked once.
+
+    After a look, `table` is all that can be seen, `runs` what the records say, and `unsettled`
+    whether some process of ours is so young that nobody can say yet whose it is.
+    """
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.table: dict[int, Stat] = {}
+        self.runs: list[RunFacts] = []
+        self.unsettled = False
         self._scanner = Scanner()
 
     def verdicts(self) -> list[Verdict]:
         """Of every process that is ours, or looks like a leftover."""
-        everything = self.everything()
-        runs = facts_of(self._runs(everything))
-        return judge(everything, runs, os.getuid(), ancestors())
+        everything = self._everything()
+        self.runs = facts_of(rundir.list_runs(self.home))
+        return judge(everything, self.runs, os.getuid(), ancestors())
 
-    def everything(self) -> list[Seen]:
-        """What lives now. Of another user's processes only what the scan itself tells."""
-        mine = os.getuid()
-        return [
-            self._seen(stat, mine)
-            for stat in self._scanner.look(everything=True).values()
-            if self._scanner.lives(stat)
-        ]
+    def _everything(self) -> list[Seen]:
+        """What lives now."""
+        self.table = self._scanner.look(everything=True)
+        self.unsettled = False
+        return [self._seen(stat) for stat in self.table.values() if not processes.is_dead(stat)]
 
-    def _seen(self, stat: Stat, mine: int) -> Seen:
-        scanner = self._scanner
+    def _seen(self, stat: Stat) -> Seen:
+        scanner, mine = self._scanner, os.getuid()
         user = scanner.user(stat)
+        if user != mine:
+            return Seen(stat, user, None, command := scanner.command(stat), _role(command, stat))
+        tags = scanner.tags(stat)
+        if tags and not scanner.tags_known(stat):  # perhaps its parent's
+            self.unsettled, tags = True, None
         command = scanner.command(stat)
-        looks = processes.role_of_command(command)
-        tags = scanner.tags(stat) if user == mine else None
+        role = _role(command, stat)
         return Seen(
             stat,
             user,
-            scanner.in_our_namespace(stat) if user == mine else None,
+            scanner.in_our_namespace(stat),
             command,
-            looks,
-            tags.run if tags else "",
-            tags.attempt if tags else 0,
-            tags.directory if tags else "",
-            tuple(scanner.gpu_files(stat)) if looks and user == mine else (),
+            role,
+            tags.run or "" if tags else "",
+            tags.attempt or 0 if tags else 0,
+            directory := (tags.directory or "") if tags else "",
+            bool(directory) and not Path(directory).exists(),
+            tuple(scanner.gpu_files(stat)) if role else (),
         )
-
-    def _runs(self, everything: Iterable[Seen]) -> list[RunDir]:
-        """Those of the home, and those that a process names and that are elsewhere."""
-        runs = {str(run.path): run for run in rundir.list_runs(self.home)}
-        for seen in everything:
-            if seen.directory and seen.directory not in runs:
-                run = RunDir(Path(seen.directory))
-                if run.identity_file.exists():
-                    runs[seen.directory] = run
-        return list(runs.values())
 
 
 def facts_of(runs: Iterable[RunDir]) -> list[RunFacts]:
@@ -89,14 +88,19 @@ def _facts(run: RunDir, state: RunState) -> RunFacts:
     newest = state.newest_attempt()
     known = journal.attempts.get(newest)
     over = known is not None and known.ended is not None
-    agents = [
-        start
+    agent_lives = any(
+        start.role in ("agent", "prepare") and start.attempt == newest and lives(*key)
         for key, start in journal.processes.items()
-        if start.role in ("agent", "prepare") and start.attempt == newest and lives(*key)
-    ]
-    live = newest if not over and (supervised or agents) else 0
+    )
+    live = newest if not over and (supervised or agent_lives) else 0
     return RunFacts(
-        run.id, str(run.path), journal.processes, journal.exits, live=live, supervised=supervised
+        run.id,
+        str(run.path),
+        journal.processes,
+        journal.exits,
+        live=live,
+        supervised=supervised,
+        shared_memory=frozenset(name for names in journal.shared.values() for name in names),
     )
 
 
@@ -108,3 +112,8 @@ def ancestors() -> set[int]:
         stat = processes.read_stat(pid)
         pid = stat.ppid if stat else 0
     return found
+
+
+def _role(command: str, stat: Stat) -> str:
+    role = processes.role_of_command(command, stat.name)
+    return "" if role == "other" else role

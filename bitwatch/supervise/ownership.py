@@ -27,13 +27,13 @@ Proof = Literal["recorded", "descends", "tagged", ""]
 TRACKER = "resource tracker"
 ROLES = ("supervisor", "sensor", "agent", "prepare", "rank", "worker", TRACKER, "compile worker")
 # Command lines that a training leaves behind, ours or anybody's.
-TRAINING = ("agent", "prepare", "rank", "worker", TRACKER, "compile worker", "torchrun", "spawn")
+TRAINING = ("agent", "prepare", "rank", "worker", TRACKER, "compile worker")
 
 
 class Seen(NamedTuple):
     """One process as /proc shows it. `here`: in our pid namespace, None where that cannot be
     known. `looks`: the role that its command line is of, empty for none. `directory` is that of
-    the run that its environment names."""
+    the run that its environment names, `gone` whether it does not exist any more."""
 
     stat: Stat
     user: int
@@ -43,12 +43,13 @@ class Seen(NamedTuple):
     run: str = ""
     attempt: int = 0
     directory: str = ""
+    gone: bool = False
     gpu_files: tuple[str, ...] = ()
 
 
 class RunFacts(NamedTuple):
     """What one run's record says. `live` is the attempt that lives now, 0 for none; `foreign`
-    a training that we only watch."""
+    a training that we only watch, `shared_memory` names that its processes had mapped."""
 
     id: str
     directory: str
@@ -57,6 +58,7 @@ class RunFacts(NamedTuple):
     live: int = 0
     supervised: bool = False
     foreign: bool = False
+    shared_memory: frozenset[str] = frozenset()
 
 
 class Verdict(NamedTuple):
@@ -224,8 +226,10 @@ class _World:
                 return entry
         return None
 
-    def _tagged(self, seen: Seen) -> Verdict:
+    def _tagged(self, seen: Seen) -> Verdict | None:
         known = self.by_directory.get(seen.directory)
+        if known is None and not seen.gone:
+            return None  # of a run in another folder of runs: that is where it is judged
         if known is not None:
             live = known.supervised and not known.live
             live = live or bool(known.live and seen.attempt == known.live)

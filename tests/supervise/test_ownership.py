@@ -113,7 +113,7 @@ def test_a_tag_needs_the_command_line_of_a_role_and_no_terminal() -> None:
     record = run(start(11, "rank"))
     found = judged(
         tagged(50, "worker"),
-        tagged(51, "spawn"),
+        tagged(51, "worker"),
         tagged(52, "worker", terminal=34816),
         tagged(53),
         runs=(record,),
@@ -134,11 +134,13 @@ def test_a_tag_of_a_live_attempt_is_untouched_and_of_an_earlier_one_not() -> Non
 
 
 def test_of_a_run_whose_folder_is_gone_the_tag_still_counts() -> None:
-    found = judged(tagged(50, "worker"), tagged(51))
+    found = judged(tagged(50, "worker", gone=True), tagged(51, gone=True))
     assert [found[pid].class_ for pid in (50, 51)] == ["own", "confirm"]
     assert "whose folder is gone" in found[50].why
     supervisor = seen(5, looks="supervisor", command=f"python -m supervisor {HERE} 1 launch")
-    assert classes(tagged(50, "worker"), supervisor) == {50: "live"}
+    assert classes(tagged(50, "worker", gone=True), supervisor) == {50: "live"}
+    # A run in another folder of runs is judged there, by its own record.
+    assert classes(tagged(52, "agent", ppid=70), seen(70)) == {}
 
 
 def test_a_training_that_we_only_watched_needs_a_confirmation() -> None:
@@ -150,8 +152,8 @@ def test_a_training_that_we_only_watched_needs_a_confirmation() -> None:
 
 
 def test_what_only_looks_like_a_leftover_is_a_suspect_with_its_evidence() -> None:
-    orphan = seen(60, looks="spawn", session=59, gpu_files=("/dev/nvidia0",))
-    kept = seen(61, ppid=70, session=70, looks="spawn")
+    orphan = seen(60, looks="worker", session=59, gpu_files=("/dev/nvidia0",))
+    kept = seen(61, ppid=70, session=70, looks="worker")
     parent = seen(70, ppid=1, looks="")
     found = judged(orphan, kept, parent)
     assert set(found) == {60}
@@ -167,7 +169,7 @@ def test_never_ourselves_our_ancestors_another_user_or_another_namespace() -> No
         seen(12, user=OTHER),
         seen(13, here=False),
         tagged(14, "worker", user=OTHER),
-        seen(15, looks="spawn", user=OTHER),
+        seen(15, looks="worker", user=OTHER),
         runs=(record,),
         spared=[11],
     )
