@@ -44,6 +44,9 @@ def settings(
         config = configuration.load(old.config(newest), changes, lenient=True)
     else:
         config = configuration.load(configuration.find(named), changes)
+    if old and config.data.sharding == "ask":  # a run that is under way has its answer
+        recorded = configuration.load(old.config(old.attempts()[-1]), lenient=True)
+        config.data.sharding = recorded.data.sharding
     return configuration.anchored(config, Path.cwd())
 
 

@@ -59,7 +59,8 @@ def launched(run: RunDir, wanted: Look) -> int:
 
     left = start.show(run, wanted)
     seen = left.seen
-    if left.crash or seen is None or seen.state not in END_STATES:
+    over = seen is not None and seen.state in END_STATES and not run.lock_is_held()
+    if left.crash or seen is None or not over:
         return _leave(left)
     begin.close_if_dead(run, "bitwatch run")
     for line in lines.summary(seen):

@@ -26,10 +26,14 @@ def stop_run(run: RunDir, now: bool) -> int:
         raise RunDirError(f"{run.id}: {elsewhere}; it can only be stopped there")
     follower = Follower(run)
     seen = _look(follower)
-    if seen.state in END_STATES:
-        begin.close_record(run, "bitwatch stop")
-        headless.say(f"{run.id}: has ended already ({seen.state})")
-        return 0
+    while seen.state in END_STATES:
+        if not run.lock_is_held():
+            begin.close_record(run, "bitwatch stop")
+            headless.say(f"{run.id}: has ended already ({seen.state})")
+            return 0
+        run.relaunch(seen.attempt).unlink(missing_ok=True)  # its supervisor may be about to
+        time.sleep(0.05)
+        seen = _look(follower)
     by = f"bitwatch stop (pid {os.getpid()})"
     stopping.ask(run, seen.attempt, by, now=now)
     if seen.supervisor == "alive":

@@ -62,23 +62,40 @@ def relaunch(run: RunDir, attempt: int, correction: str) -> str:
     wished.facts_of(run, attempt)  # an older record lacks them, and a supervisor has no time
     if alive.supervisor:
         request = control.Request("relaunch", by, attempt=attempt, correction=correction)
-        answer = control.ask(Path(run.identity().socket), request)
+        try:
+            answer = control.ask(control.socket_path(run.path), request)
+        except control.ControlError:
+            return _by_file(run, attempt, correction, by)
         if not answer.ok:
             raise RunDirError(answer.text)
         return answer.text
+    if alive.agent or alive.ranks:
+        words = _by_file(run, attempt, correction, by)
+        with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
+            begin.start_supervisor(run, attempt, "adopt", by, "relaunch")
+        return words
     words = wished.following(run, attempt, correction).words
-    lives = alive.agent or bool(alive.ranks)
-    if lives:
-        stopping.ask(run, attempt, f"{by}, for a relaunch")
-    elif elsewhere:
+    if elsewhere:
         begin.close_record(run, by)
         begin.move_here(run)
     wished.ask(run, attempt, correction, by, anew=True)
     try:
-        begin.start_supervisor(run, attempt, "adopt" if lives else "relaunch", by, "relaunch")
+        begin.start_supervisor(run, attempt, "relaunch", by, "relaunch")
     except rundir.LockHeld:
         return f"attempt {attempt} is being relaunched already"
     return f"attempt {attempt + 1} follows attempt {attempt}: {words}"
+
+
+def _by_file(run: RunDir, attempt: int, correction: str, by: str) -> str:
+    """The wish and the stop without an answer from a supervisor: it finds them."""
+    if wish := wished.read(run, attempt):
+        return f"attempt {attempt} is being relaunched already, as {wish.by} asked"
+    if stopping.read(run, attempt):
+        raise RunDirError(f"attempt {attempt} is stopping; R relaunches it when it has ended")
+    words = wished.following(run, attempt, correction).words
+    wished.ask(run, attempt, correction, by)
+    wished.stop_for(run, attempt, by)
+    return f"attempt {attempt} stops with a checkpoint; then attempt {attempt + 1} follows: {words}"
 
 
 def clean(run: RunDir) -> str:

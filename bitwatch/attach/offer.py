@@ -17,7 +17,8 @@ SAME, BACK = "same", "back"
 class Offer(msgspec.Struct, frozen=True):
     """One relaunch of `attempt`. `correction` is the id of a correction of its plan, "same" for
     its own settings, or "back" for those of the attempt that it was made from. `at_once`:
-    nothing lives that could be lost, so no question comes before it. `old` and `new` are the
+    nothing lives that could be lost, so no question comes before it. `live`: the attempt is
+    stopped first. `old` and `new` are the
     data parts of the plans; `new` is empty where it is not known. `prepare_bytes` are written
     before the launch, in about `prepare_s` seconds."""
 
@@ -25,6 +26,7 @@ class Offer(msgspec.Struct, frozen=True):
     correction: str
     label: str
     at_once: bool
+    live: bool = False
     resume: str = "exact"
     old: dict[str, Any] = {}
     new: dict[str, Any] = {}
@@ -38,11 +40,15 @@ def offers(view: View) -> list[Offer]:
     done, and while a run lives whose plan needs no correction."""
     if not view.attempt or view.state == "done":
         return []
-    if view.state not in END_STATES:
-        return _corrections(view, at_once=False)
-    if _failed_to_start(view):
-        return [_back(view), _same(view)]
-    return [*_corrections(view, at_once=True), _same(view)]
+    live = view.state not in END_STATES
+    back = [_back(view, live)] if _has_no_step(view) else []
+    if live:
+        return [*_corrections(view, live), *back]
+    if back:
+        return [*back, _same(view)]
+    if view.correction == BACK and view.last is None:  # what was gone back to failed as well
+        return [_same(view), *_corrections(view, live)]
+    return [*_corrections(view, live), _same(view)]
 
 
 def launchable(plan: dict[str, Any]) -> list[dict[str, Any]]:
@@ -51,19 +57,21 @@ def launchable(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: not each.get("recommended"))
 
 
-def _failed_to_start(view: View) -> bool:
-    """Whether a correction has ended before its first step, so that its settings are suspect."""
-    ended_badly = view.state in ("failed", "lost") and view.last is None
-    return ended_badly and view.relaunch_of > 0 and view.correction not in (SAME, BACK)
+def _has_no_step(view: View) -> bool:
+    """Whether a correction has not come to a step, so that its settings are suspect."""
+    return view.last is None and view.relaunch_of > 0 and view.correction not in (SAME, BACK)
 
 
-def _corrections(view: View, *, at_once: bool) -> list[Offer]:
+def _corrections(view: View, live: bool) -> list[Offer]:
     return [
         Offer(
             attempt=view.attempt,
             correction=each["id"],
             label=f"relaunch: {each['id']}",
-            at_once=at_once,
+            # Who stopped a run on purpose may want to go on at its very place: that is asked.
+            at_once=view.state in ("failed", "lost")
+            or (not live and each.get("resume") == "exact" and not each.get("prepare_bytes")),
+            live=live,
             resume=each.get("resume") or "new-epoch",
             old=view.plan.get("data") or {},
             new=each.get("data") or {},
@@ -82,13 +90,14 @@ def _same(view: View) -> Offer:
     return Offer(view.attempt, SAME, "relaunch", True, old=data, new=data, why=why)
 
 
-def _back(view: View) -> Offer:
+def _back(view: View, live: bool) -> Offer:
     return Offer(
         attempt=view.attempt,
         correction=BACK,
         label=f"back to attempt {view.relaunch_of}",
-        at_once=True,
+        at_once=not live,
+        live=live,
         old=view.plan.get("data") or {},
-        why=f"attempt {view.attempt} ended before its first step; the settings of attempt "
+        why=f"attempt {view.attempt} has taken no step; the settings of attempt "
         f"{view.relaunch_of} are taken again",
     )

@@ -41,7 +41,7 @@ def about_target(model: ModelPlan, ranks: int, before: Sequence[Target]) -> Iter
     higher = [t for t in before if t.parameters is not None and t.parameters > now]
     for target in sorted(higher, key=lambda t: -(t.parameters or 0)):
         assert target.parameters is not None
-        if share := share_of(now, target):
+        if now != model.built and (share := share_of(now, target)):
             yield _is_share(now, target, share, "warning")
         else:
             yield _lowered(now, target, model.asked is not None)

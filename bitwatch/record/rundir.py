@@ -248,6 +248,7 @@ def new_attempt(run: RunDir) -> int:
     except FileExistsError:
         raise LockHeld(f"{run.id}: another launch of it is under way") from None
     except OSError as error:
+        remove(run.attempt(number))  # half of an attempt would stand in the way of the next
         raise RunDirError(f"{run.attempt(number)}: {error.strerror}") from None
     return number
 

@@ -26,7 +26,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.strict import ConfigError
-from bitwatch.supervise import begin, ending, gather, leftovers, targets
+from bitwatch.supervise import begin, ending, gather, leftovers, stopping, targets
 
 SAME, BACK = "same", "back"
 LEFTOVER_GRACE_S = 3.0
@@ -71,6 +71,16 @@ def ask(run: RunDir, attempt: int, correction: str, by: str, *, anew: bool = Fal
     return wish
 
 
+def stop_for(run: RunDir, attempt: int, by: str) -> None:
+    """Asks the attempt to stop for the wish that is there; without a stop there is no wish
+    either. Raises OSError."""
+    try:
+        stopping.ask(run, attempt, f"{by}, for a relaunch", to_relaunch=True)
+    except OSError:
+        run.relaunch(attempt).unlink(missing_ok=True)
+        raise
+
+
 def read(run: RunDir, attempt: int) -> Wish | None:
     """The wish, if there is one; a file that cannot be understood is none."""
     try:
@@ -100,7 +110,8 @@ def following(run: RunDir, attempt: int, correction: str) -> Following:
                 for key, value in changes.items()
             )
             config = configuration.changed(config, changes)
-            allowed = found["resume"] == "new-epoch"
+            # Of an attempt that was itself allowed to, the checkpoint may be an earlier one's.
+            allowed = "new-epoch" in (found["resume"], found["attempt_resume"])
     except ConfigError as error:
         raise RunDirError(str(error)) from None
     model, lost = begin.not_resumable(run, config)
@@ -111,7 +122,11 @@ def following(run: RunDir, attempt: int, correction: str) -> Following:
     facts = facts_of(run, source)
     before = targets.earlier(run.path.parent, config.run.name, run)
     plan = make_plan(config, facts, launching=True, before=before)
-    if errors := [problem for problem in plan.problems if problem.severity == "error"]:
+    if errors := [
+        problem
+        for problem in plan.problems
+        if problem.severity == "error" or problem.id == "data-unknown"
+    ]:
         raise RunDirError(" ".join(f"{error.text} {error.next}".strip() for error in errors))
     plan.resume = "new-epoch" if lost else "exact"
     return Following(corrections.settled(config, plan.data), facts, plan, words)
@@ -125,8 +140,15 @@ def facts_of(run: RunDir, attempt: int) -> Facts:
     except (OSError, msgspec.MsgspecError):
         config = configuration.load(run.config(attempt), lenient=True)
         facts = gather.gather(config)
-        rundir.write_whole(run.facts(attempt), msgspec.json.encode(facts))
+        if not has_gaps(facts):
+            rundir.write_whole(run.facts(attempt), msgspec.json.encode(facts))
         return facts
+
+
+def has_gaps(facts: Facts) -> bool:
+    """Whether a later look could tell more."""
+    parts = (facts, facts.model, facts.data, facts.devices)
+    return any(part is None or part.error is not None for part in parts)
 
 
 class Launch(NamedTuple):
@@ -154,8 +176,11 @@ def take_up(
     on = f"attempt {attempt}"
     if wish is None or state == "done":
         if gone := wish or heard:
-            why = "a stop was asked for" if wish is None else "the run was done before"
-            journal.write(events.Action(name=CANCELLED, by=gone.by, on=on, result=why))
+            by, why = gone.by, "the run was done before"
+            if wish is None:
+                stop = stopping.read(run, attempt)
+                by, why = stop.by if stop else by, f"stopped instead; {gone.by} had asked"
+            journal.write(events.Action(name=CANCELLED, by=by, on=on, result=why))
         return None
     try:
         if cause or state != "stopped":
@@ -165,17 +190,18 @@ def take_up(
             )
         return _made(run, attempt, wish)
     except (RunDirError, OSError) as error:
-        journal.write(events.Action(name=RELAUNCH_FAILED, by=wish.by, on=on, result=str(error)))
+        said = events.Action(name=RELAUNCH_FAILED, by=wish.by, on=on, result=str(error))
+        journal.write(said, last_word=True)
         return None
 
 
 def of_ended(run: RunDir, attempt: int, by: str) -> Launch | None:
     """The same for an attempt that had ended before anybody wished. Closes its record and ends
     what it has left behind first. Raises RunDirError when there is a later one already."""
-    if run.attempts()[-1] != attempt:
-        raise RunDirError(f"{run.id}: attempt {attempt} is over; {run.attempts()[-1]} came next")
     follower = Follower(run)
     follower.poll()
+    if (newest := follower.state.newest_attempt()) != attempt:
+        raise RunDirError(f"{run.id}: attempt {attempt} is over; {newest} came next")
     known = follower.state.journal.attempts.get(attempt)
     if known is None or known.ended is None:
         ending.close_dead(run, follower, attempt, by)
@@ -197,11 +223,23 @@ def _made(run: RunDir, attempt: int, wish: Wish) -> Launch:
     return Launch(number, wish.by, cause, attempt, wish.correction)
 
 
+def still_wished(run: RunDir, launch: Launch, journal: JournalWriter) -> bool:
+    """Whether nobody has asked for a stop since; else the attempt that was made is taken away."""
+    if not launch.relaunch_of or read(run, launch.relaunch_of) is not None:
+        return True
+    rundir.remove(run.attempt(launch.attempt))
+    stop = stopping.read(run, launch.relaunch_of)
+    by, on = stop.by if stop else "unknown", f"attempt {launch.relaunch_of}"
+    why = f"stopped instead; {launch.by} had asked"
+    journal.write(events.Action(name=CANCELLED, by=by, on=on, result=why))
+    return False
+
+
 def _correction(run: RunDir, attempt: int, wanted: str) -> dict[str, Any]:
     try:
         plan = msgspec.json.decode(run.plan(attempt).read_bytes())
         found = next(c for c in plan["corrections"] if c["id"] == wanted and c["changes"])
-        return {"resume": "new-epoch", **found}
+        return {"resume": "new-epoch", "attempt_resume": plan.get("resume"), **found}
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, StopIteration):
         raise RunDirError(
             f"{run.plan(attempt)}: offers no correction {wanted!r} that can be launched"

@@ -39,8 +39,8 @@ def _relaunch(to: Supervisor, request: Request) -> tuple[bool, str]:
         return False, f"{on} is stopping; R relaunches it when it has ended"
     try:
         words = relaunch.following(to.run, to.attempt, request.correction).words
-        to.ask_to_stop(f"{request.by}, for a relaunch")
         to.wish = relaunch.ask(to.run, to.attempt, request.correction, request.by)
+        relaunch.stop_for(to.run, to.attempt, request.by)
     except (OSError, RunDirError) as error:
         return False, f"not relaunched: {error}"
     to.journal.write(events.Action(name=relaunch.ASKED, by=request.by, on=on, result=words))

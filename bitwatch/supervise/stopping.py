@@ -21,14 +21,18 @@ class Stop(msgspec.Struct):
     now: bool = False
 
 
-def ask(run: RunDir, attempt: int, by: str, *, now: bool = False) -> None:
-    """Asks an attempt to stop, for good: a wish to relaunch it is taken away. The first to ask
-    stays in the file; `now` overrules a gentle one. Raises OSError when the file cannot be
+def ask(
+    run: RunDir, attempt: int, by: str, *, now: bool = False, to_relaunch: bool = False
+) -> None:
+    """Asks an attempt to stop, for good unless it is `to_relaunch`: a wish for a next attempt is
+    taken away. The first to ask stays in the file; `now` overrules a gentle one. Raises OSError when the file cannot be
     written. A run whose directory somebody has deleted can be stopped too: the ranks look for
     nothing but this file."""
     run.attempt(attempt).mkdir(parents=True, exist_ok=True, mode=0o700)
-    run.relaunch(attempt).unlink(missing_ok=True)
     before = read(run, attempt)
+    if not to_relaunch and run.relaunch(attempt).exists():
+        run.relaunch(attempt).unlink(missing_ok=True)
+        before = None  # that one was not for good
     if before is None or (now and not before.now):
         data = msgspec.json.encode(Stop(by=by, t=time.time(), now=now))
         try:

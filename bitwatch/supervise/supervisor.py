@@ -11,7 +11,6 @@ a child ends, a request comes, the sensor speaks, or a tick has passed.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import selectors
 import signal
@@ -34,6 +33,7 @@ from bitwatch.supervise import (
     ending,
     grace,
     launch,
+    own_process,
     reaper,
     relaunch,
     requests,
@@ -44,8 +44,6 @@ from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
 from bitwatch.supervise.watch import Watch
 
-PR_SET_CHILD_SUBREAPER = 36
-OOM_SCORE = 100  # below the ranks' and workers': the kernel ends a worker first, us last
 TRACKERS_S = 2.0  # a spared resource tracker leaves by itself in milliseconds
 LOCKED, UNUSABLE = 4, 2
 
@@ -77,6 +75,7 @@ class Supervisor:
     def launch(self, by: str, cause: str, relaunch_of: int = 0, correction: str = "") -> None:
         on_cpu = self.plan.get("device") != "cuda"
         self.follower.poll()  # earlier attempts have measured their checkpoints
+        self.tree.remember(self.follower.state)
         grace_s = self._grace_s()
         if self.attempt == 1:
             self.journal.write(events.RunStarted(run=self.run.id, name=self.config.run.name))
@@ -119,7 +118,7 @@ class Supervisor:
     def supervise(self) -> tuple[str, str]:
         """Until the attempt has ended and its record is closed; its state and cause."""
         selector = selectors.DefaultSelector()
-        wake = _signal_pipe()
+        wake, told = own_process.signal_pipe()
         selector.register(wake, selectors.EVENT_READ, "signal")
         self.server.listen(selector, "control")
         self.sensor.start(selector)
@@ -143,7 +142,9 @@ class Supervisor:
             if self._ended():
                 break
         selector.close()
+        signal.set_wakeup_fd(-1)
         os.close(wake)
+        os.close(told)
         return self._finish()
 
     def _tick(self, selector: selectors.BaseSelector) -> None:
@@ -285,9 +286,7 @@ class Supervisor:
 
 def main() -> None:
     directory, attempt, how, by, cause = sys.argv[1:6]
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _score()
+    own_process.settle()
     run = RunDir(Path(directory))
     try:
         lock = Lock(run)
@@ -316,6 +315,9 @@ def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -
         if how == "adopt":
             supervisor.adopt(by)
         else:
+            if not relaunch.still_wished(run, following, supervisor.journal):
+                supervisor.close()
+                return
             supervisor.launch(*following[1:])
         how = "launch"
         ended = supervisor.supervise()
@@ -328,20 +330,6 @@ def _plan(run: RunDir, attempt: int) -> dict:
         return msgspec.json.decode(run.plan(attempt).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return {}
-
-
-def _signal_pipe() -> int:
-    """A pipe from which the numbers of caught signals can be read."""
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    return reading
-
-
-def _score() -> None:
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
 
 
 if __name__ == "__main__":

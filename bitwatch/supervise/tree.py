@@ -11,6 +11,7 @@ import os
 import time
 
 from bitwatch.record import events, kernel
+from bitwatch.record.follow import lives
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import RunState
@@ -48,6 +49,14 @@ class Tree:
         for key, start in state.journal.processes.items():
             theirs = start.role in ("supervisor", "sensor") or key in state.journal.exits
             if start.attempt == self._attempt and not theirs:
+                self._recorded[key] = start.role
+                self.roles[key] = (start.role, start.rank, start.worker)
+
+    def remember(self, state: RunState) -> None:
+        """What an earlier attempt has left and nothing could end keeps its role, and its record."""
+        for key, start in state.journal.processes.items():
+            theirs = start.role in ("supervisor", "sensor") or key in state.journal.exits
+            if not theirs and lives(*key):
                 self._recorded[key] = start.role
                 self.roles[key] = (start.role, start.rank, start.worker)
 

@@ -51,6 +51,7 @@ def test_a_live_run_offers_what_can_be_launched_the_recommended_one_first(state:
         correction="indexed",
         label="relaunch: indexed",
         at_once=False,
+        live=True,
         resume="exact",
         old=OLD,
         new={"mode": "indexed"},
@@ -72,16 +73,19 @@ def test_nothing_is_offered_after_the_end_or_before_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("state", sorted(set(END_STATES) - {"done"}))
-def test_an_ended_run_relaunches_corrected_or_as_it_was_at_once(state: str) -> None:
+def test_an_ended_run_relaunches_corrected_or_as_it_was(state: str) -> None:
     seen = view(state, last=events.Step(step=7))
     assert ids(seen) == ["indexed", "reshard", "same"]
-    assert all(offer.at_once for offer in offers(seen))
+    assert not any(offer.live for offer in offers(seen))
+    asked = [offer.correction for offer in offers(seen) if not offer.at_once]
+    # What was stopped on purpose does not lose its place, or write a file, without a question.
+    assert asked == (["indexed", "reshard"] if state == "stopped" else [])
     assert ids(view(state, [], last=events.Step(step=7))) == ["same"]
     same = offers(seen)[-1]
     assert (same.label, same.resume, same.new) == ("relaunch", "exact", OLD)
 
 
-@pytest.mark.parametrize("state", ["failed", "lost"])
+@pytest.mark.parametrize("state", ["failed", "lost", "stopped"])
 def test_a_correction_that_did_not_start_is_taken_back_first(state: str) -> None:
     seen = view(state, relaunch_of=1, correction="indexed")
     back, same = offers(seen)
@@ -91,15 +95,16 @@ def test_a_correction_that_did_not_start_is_taken_back_first(state: str) -> None
 
 def test_there_is_no_way_back_from_what_has_trained_or_was_no_correction() -> None:
     trained = view("failed", relaunch_of=1, correction="indexed", last=events.Step(step=1))
-    stopped = view("stopped", relaunch_of=1, correction="indexed")
-    for seen in (
-        trained,
-        stopped,
-        view("failed"),
-        view("failed", relaunch_of=1, correction="same"),
-    ):
+    for seen in (trained, view("failed"), view("failed", relaunch_of=1, correction="same")):
         assert "back" not in ids(seen)
-    assert "back" not in ids(view("failed", relaunch_of=2, correction="back"))
+    # When going back failed too, the correction that failed before is not the first thing tried.
+    assert ids(view("failed", relaunch_of=2, correction="back"))[0] == "same"
+
+
+def test_a_correction_that_hangs_before_its_first_step_can_be_taken_back() -> None:
+    seen = view("preparing", [], relaunch_of=1, correction="indexed")
+    (back,) = offers(seen)
+    assert (back.correction, back.live, back.at_once) == ("back", True, False)
 
 
 def test_a_correction_that_refuses_to_go_on_is_not_offered() -> None:

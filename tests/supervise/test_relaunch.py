@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bitwatch import config as configuration
-from bitwatch.plan.facts import CacheFacts, DataFacts, DeviceFacts, Facts, ModelFacts, Parameter
+from bitwatch.plan.facts import (
+    CacheFacts,
+    DataFacts,
+    DeviceFacts,
+    FactError,
+    Facts,
+    ModelFacts,
+    Parameter,
+)
 from bitwatch.plan.facts import Shard as File
 from bitwatch.plan.preflight import make_plan
 from bitwatch.record import events, rundir
@@ -93,6 +103,76 @@ def test_without_a_wish_or_after_a_stop_nothing_follows(run: RunDir) -> None:
     relaunch.ask(run, 1, "indexed", "somebody")
     stopping.ask(run, 1, "somebody else")
     assert take_up(run, "stopped") == (None, [])
+
+
+def test_a_stop_after_the_next_attempt_was_made_takes_it_away(run: RunDir) -> None:
+    relaunch.ask(run, 1, "indexed", "somebody")
+    relaunch.stop_for(run, 1, "somebody")
+    launch, _ = take_up(run, "stopped")
+    assert launch is not None
+    journal = JournalWriter(run.journal)
+    assert relaunch.still_wished(run, launch, journal)
+    stopping.ask(run, 1, "somebody else")
+    assert not relaunch.still_wished(run, launch, journal)
+    journal.close()
+    assert run.attempts() == [1]
+    (said,) = [r for r in read_all(run.journal)[0] if isinstance(r, events.Action)]
+    assert (said.by, said.result) == ("somebody else", "stopped instead; somebody had asked")
+
+
+def test_a_wish_without_a_stop_is_none(run: RunDir) -> None:
+    relaunch.ask(run, 1, "indexed", "somebody")
+    run.stop(1).mkdir()  # so that no stop can be written
+    with pytest.raises(OSError):
+        relaunch.stop_for(run, 1, "somebody")
+    assert relaunch.read(run, 1) is None
+
+
+def test_an_attempt_for_which_there_is_no_room_leaves_nothing_behind(run: RunDir) -> None:
+    """A limit on the size of files does what a full disk does."""
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from bitwatch.record import rundir\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n"
+        "    rundir.new_attempt(rundir.RunDir(Path(sys.argv[1])))\n"
+        "except rundir.RunDirError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, "-c", program, str(run.path)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "attempts/2: File too large" in out
+    assert run.attempts() == [1]
+
+
+def test_facts_with_a_gap_are_not_kept() -> None:
+    whole = Facts(model=ModelFacts(), data=DataFacts(), devices=DeviceFacts())
+    gap = FactError(kind="unreachable", text="nobody answers")
+    assert not relaunch.has_gaps(whole)
+    assert relaunch.has_gaps(Facts(error=gap))
+    assert relaunch.has_gaps(Facts(model=ModelFacts(), data=DataFacts(error=gap)))
+
+
+def test_an_exact_correction_of_an_attempt_that_began_a_new_epoch_can_be_taken(
+    run: RunDir,
+) -> None:
+    """Its checkpoint may still be of the attempt before, with another order of the text."""
+    saved = run.checkpoints() / "step-5"
+    saved.mkdir(parents=True)
+    model = {"d_model": 128, "heads": 2, "layers": 4, "feedforward": 512, "context": 256}
+    text = {"epoch": 0, "position": 40, "order": {"data.sharding": "reshard"}}
+    manifest = {"config": {"model": model}, "counters": {"text": text}}
+    (saved / "manifest.json").write_text(json.dumps(manifest))
+    plan = json.loads(run.plan(1).read_bytes())
+    for correction in plan["corrections"]:
+        correction["resume"] = "exact"
+    rundir.write_whole(run.plan(1), json.dumps(plan).encode())
+    with pytest.raises(RunDirError, match="the place in the text would be lost"):
+        relaunch.following(run, 1, "indexed")
+    rundir.write_whole(run.plan(1), json.dumps({**plan, "resume": "new-epoch"}).encode())
+    assert relaunch.following(run, 1, "indexed").plan.resume == "new-epoch"
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,17 @@ async def test_a_low_terminal_shows_first_what_may_be_lost(stage: Open) -> None:
         assert "goes on from that" in at.text()
 
 
-async def test_an_ended_run_is_relaunched_at_once(stage: Open) -> None:
+async def test_a_failed_run_is_relaunched_at_once_and_a_stopped_one_after_a_question(
+    stage: Open,
+) -> None:
     async with stage() as at:
-        await give(at, ended())
+        await give(at, ended("stopped"))
+        await at.press("R")
+        assert "goes on from the newest checkpoint" in at.text()
+        assert "stops by agreement" not in at.text()
+        await at.press("escape")
+        assert at.commands.asked == []
+        await give(at, ended("failed"))
         assert "R relaunch" in at.text()
         await at.press("R")
         assert at.app.screen is at.dashboard

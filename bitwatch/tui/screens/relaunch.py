@@ -1,5 +1,5 @@
-"""The question before a live attempt is relaunched: the old plan beside the new, and what
-happens in which order. It is about the attempt and the corrections that were there when it
+"""The question before a relaunch that something can be lost by: the old plan beside the new, and
+what happens in which order. It is about the attempt and the corrections that were there when it
 opened."""
 
 from __future__ import annotations
@@ -79,10 +79,17 @@ class Relaunch(ModalScreen[Offer | None]):
 
 
 def _order(offer: Offer, step: int) -> list[str]:
+    number = offer.attempt + 1
+    if not offer.live:
+        return [
+            "what is left of it is cleaned up",
+            comparison.cost(offer.prepare_bytes, offer.prepare_s),
+            f"attempt {number} goes on from the newest checkpoint",
+        ]
     return [
         f"attempt {offer.attempt}, now at step {step:,}, stops by agreement of its ranks, with a "
         "checkpoint at its step",
         "what it leaves behind is cleaned up",
         comparison.cost(offer.prepare_bytes, offer.prepare_s),
-        f"attempt {offer.attempt + 1} goes on from that checkpoint",
+        f"attempt {number} goes on from that checkpoint",
     ]
