@@ -22,6 +22,7 @@ from bitwatch.sense.once import gpus
 from bitwatch.supervise import cleanup, control, ending
 from bitwatch.supervise.evidence import Machine
 from bitwatch.supervise.ownership import Key, Verdict
+from bitwatch.text import counted
 
 SETTLED_S = 1.5  # a process of that age shows its own environment
 FREED_S = 5.0  # until a driver has taken back the memory of who has ended
@@ -39,6 +40,7 @@ class Listed(msgspec.Struct, kw_only=True):
     run: str
     attempt: int
     rank: int | None
+    worker: int | None
     proof: str
     why: str
     age_s: float
@@ -62,6 +64,33 @@ class Result(msgspec.Struct, kw_only=True):
     survivors: list[Listed] = []
     freed_gpu_mib: float | None = None
     notes: list[str] = []
+
+
+def said(found: Result) -> str:
+    """How it went, as a sentence or two."""
+    parts = [f"ended {_names(found.killed)}"] if found.killed else []
+    parts += [f"{_names([one])} is still there: {one.ended}" for one in found.survivors]
+    if found.shared_memory:
+        parts.append(f"unlinked {counted(len(found.shared_memory), 'file')} of shared memory")
+    if found.freed_gpu_mib:
+        parts.append(f"{found.freed_gpu_mib:,.0f} MiB of GPU memory came back")
+    if found.confirm:
+        parts.append(
+            f"{counted(len(found.confirm), 'process')} may be somebody's: bitwatch clean lists them"
+        )
+    return "; ".join([*parts, *found.notes]) or "nothing is left of ended attempts"
+
+
+def _names(listed: Sequence[Listed]) -> str:
+    def name(one: Listed) -> str:
+        of = "" if one.rank is None else f" {one.rank}"
+        if one.role == "worker" and one.rank is not None:
+            of = f" {one.worker} of rank {one.rank}"
+        return f"{one.role or 'process'}{of} (pid {one.pid})"
+
+    shown = [name(one) for one in listed[:4]]
+    more = [f"{len(listed) - 4} more"] if len(listed) > 4 else []
+    return ", ".join(shown + more)
 
 
 class Cleaner:
@@ -144,6 +173,7 @@ class Cleaner:
             run=verdict.run,
             attempt=verdict.attempt,
             rank=verdict.rank,
+            worker=verdict.worker,
             proof=verdict.proof,
             why=verdict.why,
             age_s=round(processes.age_s(seen.stat), 1),
@@ -171,6 +201,7 @@ class Cleaner:
                         run=run.id,
                         attempt=start.attempt,
                         rank=start.rank,
+                        worker=start.worker,
                         proof="recorded",
                         why=f"dead; its parent, pid {stat.ppid}, has not asked for its status yet",
                         age_s=round(processes.age_s(stat), 1),
@@ -238,7 +269,9 @@ def _write(run: RunDir, killed: Iterable[Listed], found: Result, by: str) -> Non
         journal.write(
             events.ProcessExit(pid=one.pid, starttime=one.starttime, role=one.role, rank=one.rank)
         )
-    words = f"ended {len(ended)}" + (f"; {len(left)} survive" if left else "")
+    words = f"ended {_names(ended)}" if ended else "ended nothing"
+    if left:
+        words += f"; {_names(left)} still there"
     attempts = ", ".join(str(n) for n in sorted({one.attempt for one in (*ended, *left)}))
     journal.write(events.Action(name="clean", by=by, on=f"attempt {attempts}", result=words))
     journal.close()
