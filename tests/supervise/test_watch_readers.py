@@ -28,6 +28,13 @@ def plan(*problems: str, **data: Any) -> dict[str, Any]:
                 "recommended": True,
                 "resume": "new-epoch",
                 "changes": {"data.sharding": "indexed"},
+                "data": {
+                    "mode": "indexed",
+                    "readers_idle": 0,
+                    "copies": 1,
+                    "read_amplification": 1,
+                    "imbalance_percent": 0.0,
+                },
             }
         ],
     }
@@ -129,6 +136,36 @@ def test_a_correction_that_cannot_be_launched_or_taken_is_not_offered() -> None:
         "R on the screen relaunches it with workers 1; or, once it is stopped: "
         "bitwatch run --resume 2026-01-01-x-1 --set data.workers=1"
     )
+
+
+def test_a_correction_is_no_remedy_for_what_it_does_not_end() -> None:
+    """Fewer workers: nobody is idle any more, and all the rest is as it was."""
+    fewer = {
+        "id": "fewer-workers",
+        "changes": {"data.workers": 1},
+        "resume": "exact",
+        "data": {
+            "mode": "as-is",
+            "readers_idle": 0,
+            "copies": 1,
+            "read_amplification": 2,
+            "imbalance_percent": 40.0,
+        },
+    }
+    view = running("reading", "idle", "reading", "idle", plan=plan(*PROBLEMS, num_shards=1))
+    view.plan["corrections"][0] |= fewer
+    said = {alert.id: alert.next for alert in alerts(view, NOW)}
+    ended = {name for name, words in said.items() if words.startswith("R on the screen")}
+    assert ended == {"workers-exceed-shards", "idle-reader"}
+    assert said["every-rank-reads-everything"] == said["uneven-batches"] == "do something"
+    starved = run_of(1.5)
+    starved.plan = view.plan | {"problems": []}
+    assert by_id(starved)["data-starved"].next.startswith("use --sharding indexed")
+    # By an estimate the ranks are even, and an epoch has told otherwise.
+    fewer["data"]["imbalance_percent"] = None  # type: ignore[index]
+    view.plan["problems"] = []
+    view.rank_epochs = {0: events.Epoch(epoch=0, unread=1200, share=3100)}
+    assert by_id(view)["uneven-batches"].next == "write the text into files of equal size"
 
 
 def test_two_ranks_on_all_shards_are_seen_without_any_plan() -> None:
