@@ -54,6 +54,11 @@ def test_row_groups_are_counted_as_such_and_named_by_their_run() -> None:
     assert "1,802 row groups" in drawn and "● [0:9]" in drawn and "● [3:9]" in drawn
 
 
+def test_row_groups_that_nobody_looked_at_are_not_counted() -> None:
+    unknown = DataPlan(num_shards=2, ranks=2, workers_per_rank=2, readers=4, mode="reshard")
+    assert text(unknown).splitlines()[0] == "2 shards · 2×2 readers"
+
+
 def test_without_a_split_every_row_is_trained_on_again() -> None:
     drawn = text(plans.data(2, 4, 2, copies=4, read_amplification=4))
     assert "each row is trained on 4× an epoch" in drawn
