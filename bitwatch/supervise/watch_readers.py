@@ -53,7 +53,16 @@ def remedy(view: View, alert: str, otherwise: str) -> str:
 
 
 def idle(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:
-    """Readers that say themselves that they were given nothing, whatever a library prints."""
+    """Readers that say themselves that they were given nothing, whatever a library prints. Workers
+    of an index take whole steps: what is left of an epoch after a resume may be too few for all,
+    and the next epoch is not. Only its plan says who never has any."""
+    data = view.plan.get("data") or {}
+    indexed = data.get("mode") == "indexed"
+    if indexed and not data.get("readers_idle"):
+        return
+    nothing, otherwise = "no shard", "use fewer workers per rank, or write the text into more files"
+    if indexed:
+        nothing, otherwise = "no step", "use fewer workers per rank (data.workers)"
     none = [(key, judged.reader) for key, judged in found.items() if judged.state == "idle"]
     if not none:
         return
@@ -64,18 +73,16 @@ def idle(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]
         text=f"{len(none)} of {len(found)} readers have nothing to read: {_few(names)}; the "
         "others do their work too, and this alone does not hang a run",
         evidence=_listed(
-            f"{name}: given no shard (pid {reader.pid})"
+            f"{name}: given {nothing} (pid {reader.pid})"
             for name, (_, reader) in zip(names, none, strict=True)
             if reader is not None
         ),
-        next=remedy(
-            view, "idle-reader", "use fewer workers per rank, or write the text into more files"
-        ),
+        next=remedy(view, "idle-reader", otherwise),
     )
     if any(problem.get("id") == "workers-exceed-shards" for problem in _problems(view)):
         yield events.Alert(
             id="workers-exceed-shards",
-            evidence=[f"as they say themselves: {len(none)} of {len(found)} were given no shard"],
+            evidence=[f"as they say themselves: {len(none)} of {len(found)} were given {nothing}"],
         )
 
 

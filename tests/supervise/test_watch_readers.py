@@ -101,6 +101,20 @@ def test_idle_readers_are_seen_from_their_own_accounts() -> None:
     assert alert.next == "use fewer workers per rank, or write the text into more files"
 
 
+def test_workers_of_an_index_are_idle_only_where_the_plan_says_so() -> None:
+    """After a resume the rest of an epoch may be too few steps for all of them."""
+    view = running("reading", "idle", "reading", "idle", plan={"data": {"mode": "indexed"}})
+    for reader in view.readers:
+        reader.shards = [] if reader.state == "idle" else ["index"]
+    assert alerts(view, NOW) == []
+    view.plan["data"]["readers_idle"] = 0
+    assert alerts(view, NOW) == []
+    view.plan["data"]["readers_idle"] = 2
+    (alert,) = alerts(view, NOW)
+    assert (alert.id, alert.next) == ("idle-reader", "use fewer workers per rank (data.workers)")
+    assert alert.evidence[0] == "rank 0 worker 1: given no step (pid 101)"
+
+
 def test_a_thousand_idle_readers_are_counted_and_not_listed() -> None:
     (alert,) = alerts(running(*["idle"] * 2000), NOW)
     assert alert.text.startswith("2000 of 2000 readers") and "and 1996 more" in alert.text
