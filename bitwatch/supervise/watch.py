@@ -15,7 +15,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_model import another_model, lowered
-from bitwatch.supervise.watch_readers import CORRECTED, about_readers, remedy
+from bitwatch.supervise.watch_readers import about_readers, remedy
 
 
 def alerts(view: View, now: float) -> list[events.Alert]:
@@ -36,12 +36,11 @@ def alerts(view: View, now: float) -> list[events.Alert]:
 def planned(view: View) -> Iterator[events.Alert]:
     """What the plan said before the launch stays true while the attempt runs."""
     for problem in view.plan.get("problems", ()):
-        then = problem["next"]
         yield events.Alert(
             id=problem["id"],
             severity=problem["severity"],
             text=problem["text"],
-            next=remedy(view, then) if problem["id"] in CORRECTED else then,
+            next=remedy(view, problem["id"], problem["next"]),
             evidence=[f"planned before the launch of attempt {view.attempt}"],
         )
 

@@ -28,6 +28,13 @@ def plan(*problems: str, **data: Any) -> dict[str, Any]:
                 "recommended": True,
                 "resume": "new-epoch",
                 "changes": {"data.sharding": "indexed"},
+                "data": {
+                    "mode": "indexed",
+                    "readers_idle": 0,
+                    "copies": 1,
+                    "read_amplification": 1,
+                    "imbalance_percent": 0.0,
+                },
             }
         ],
     }
@@ -94,6 +101,20 @@ def test_idle_readers_are_seen_from_their_own_accounts() -> None:
     assert alert.next == "use fewer workers per rank, or write the text into more files"
 
 
+def test_workers_of_an_index_are_idle_only_where_the_plan_says_so() -> None:
+    """After a resume the rest of an epoch may be too few steps for all of them."""
+    view = running("reading", "idle", "reading", "idle", plan={"data": {"mode": "indexed"}})
+    for reader in view.readers:
+        reader.shards = [] if reader.state == "idle" else ["index"]
+    assert alerts(view, NOW) == []
+    view.plan["data"]["readers_idle"] = 0
+    assert alerts(view, NOW) == []
+    view.plan["data"]["readers_idle"] = 2
+    (alert,) = alerts(view, NOW)
+    assert (alert.id, alert.next) == ("idle-reader", "use fewer workers per rank (data.workers)")
+    assert alert.evidence[0] == "rank 0 worker 1: given no step (pid 101)"
+
+
 def test_a_thousand_idle_readers_are_counted_and_not_listed() -> None:
     (alert,) = alerts(running(*["idle"] * 2000), NOW)
     assert alert.text.startswith("2000 of 2000 readers") and "and 1996 more" in alert.text
@@ -129,6 +150,36 @@ def test_a_correction_that_cannot_be_launched_or_taken_is_not_offered() -> None:
         "R on the screen relaunches it with workers 1; or, once it is stopped: "
         "bitwatch run --resume 2026-01-01-x-1 --set data.workers=1"
     )
+
+
+def test_a_correction_is_no_remedy_for_what_it_does_not_end() -> None:
+    """Fewer workers: nobody is idle any more, and all the rest is as it was."""
+    fewer = {
+        "id": "fewer-workers",
+        "changes": {"data.workers": 1},
+        "resume": "exact",
+        "data": {
+            "mode": "as-is",
+            "readers_idle": 0,
+            "copies": 1,
+            "read_amplification": 2,
+            "imbalance_percent": 40.0,
+        },
+    }
+    view = running("reading", "idle", "reading", "idle", plan=plan(*PROBLEMS, num_shards=1))
+    view.plan["corrections"][0] |= fewer
+    said = {alert.id: alert.next for alert in alerts(view, NOW)}
+    ended = {name for name, words in said.items() if words.startswith("R on the screen")}
+    assert ended == {"workers-exceed-shards", "idle-reader"}
+    assert said["every-rank-reads-everything"] == said["uneven-batches"] == "do something"
+    starved = run_of(1.5)
+    starved.plan = view.plan | {"problems": []}
+    assert by_id(starved)["data-starved"].next.startswith("use --sharding indexed")
+    # By an estimate the ranks are even, and an epoch has told otherwise.
+    fewer["data"]["imbalance_percent"] = None  # type: ignore[index]
+    view.plan["problems"] = []
+    view.rank_epochs = {0: events.Epoch(epoch=0, unread=1200, share=3100)}
+    assert by_id(view)["uneven-batches"].next == "write the text into files of equal size"
 
 
 def test_two_ranks_on_all_shards_are_seen_without_any_plan() -> None:
