@@ -6,7 +6,7 @@ No text changes while nothing happens: each change is a line in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bitwatch.record import events, readers
@@ -16,7 +16,6 @@ from bitwatch.text import clock
 
 SHOWN = 4  # readers or shards in a sentence
 LISTED = 16  # in the evidence
-STARVED_SHARES = (0.3, 0.5, 0.7, 0.9)  # of a step: told as "more than", so that it changes seldom
 UNREAD_SHARE = 0.05  # of a rank's text: less is within what a plan can estimate
 CORRECTED = (  # ids for which another way of reading helps
     "idle-reader",
@@ -27,12 +26,13 @@ CORRECTED = (  # ids for which another way of reading helps
 )
 
 
-def about_readers(view: View, now: float) -> Iterator[events.Alert]:
+def about_readers(view: View, now: float, waiting: Mapping[int, float]) -> Iterator[events.Alert]:
+    """`waiting`: the level of waiting for data of each rank that is at one."""
     found = readers.judged(view, now)
     yield from idle(view, found)
     yield from everybody_reads(view, found)
     yield from uneven(view)
-    yield from starved(view, found)
+    yield from starved(view, found, waiting)
     yield from died(view, found)
 
 
@@ -133,7 +133,9 @@ def uneven(view: View) -> Iterator[events.Alert]:
     )
 
 
-def starved(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:
+def starved(
+    view: View, found: dict[readers.Key, Judged], waiting: Mapping[int, float]
+) -> Iterator[events.Alert]:
     """The worst of: a reader that is stuck, one that tries again, ranks that wait for data."""
     stuck = [(key, one) for key, one in found.items() if one.state == "stuck" and one.reader]
     again = [reader for reader in view.readers if reader.state == "reading" and reader.error]
@@ -149,7 +151,7 @@ def starved(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Ale
             next="nothing need be done while it tries; look at the network or the disk",
         )
     else:
-        yield from _waiting_ranks(view)
+        yield from _waiting_ranks(view, waiting)
 
 
 def _stuck(view: View, stuck: list[tuple[readers.Key, Judged]]) -> events.Alert:
@@ -180,15 +182,8 @@ def _stuck(view: View, stuck: list[tuple[readers.Key, Judged]]) -> events.Alert:
     )
 
 
-def _waiting_ranks(view: View) -> Iterator[events.Alert]:
-    if view.state != "running":
-        return
-    waiting = {
-        rank: max(step for step in STARVED_SHARES if step <= share)
-        for rank, share in sorted(view.data_shares.items())
-        if share >= STARVED_SHARES[0]
-    }
-    if not waiting:
+def _waiting_ranks(view: View, waiting: Mapping[int, float]) -> Iterator[events.Alert]:
+    if view.state != "running" or not waiting:
         return
     worst = max(waiting, key=lambda rank: waiting[rank])
     who = f"rank {worst} waits"
@@ -204,12 +199,12 @@ def _waiting_ranks(view: View) -> Iterator[events.Alert]:
     yield events.Alert(
         id="data-starved",
         severity="warning",
-        text=f"{who} for more than {100 * waiting[worst]:.0f} % of each step"
+        text=f"{who} for about {100 * waiting[worst]:.0f} % of each step or more"
         f"{'' if len(waiting) > 1 else ' for its text'}; nothing is computed meanwhile",
         evidence=_listed(
-            f"rank {rank}: more than {100 * share:.0f} % of a step, in the median of its recent "
-            "step records"
-            for rank, share in waiting.items()
+            f"rank {rank}: about {100 * level:.0f} % of a step or more, in the median of its "
+            "recent step records"
+            for rank, level in waiting.items()
         ),
         next=remedy(view, otherwise),
     )
