@@ -6,7 +6,7 @@ No text changes while nothing happens: each change is a line in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bitwatch.plan.cures import cures
@@ -17,16 +17,16 @@ from bitwatch.text import clock
 
 SHOWN = 4  # readers or shards in a sentence
 LISTED = 16  # in the evidence
-STARVED_SHARES = (0.3, 0.5, 0.7, 0.9)  # of a step: told as "more than", so that it changes seldom
 UNREAD_SHARE = 0.05  # of a rank's text: less is within what a plan can estimate
 
 
-def about_readers(view: View, now: float) -> Iterator[events.Alert]:
+def about_readers(view: View, now: float, waiting: Mapping[int, float]) -> Iterator[events.Alert]:
+    """`waiting`: the level of waiting for data of each rank that is at one."""
     found = readers.judged(view, now)
     yield from idle(view, found)
     yield from everybody_reads(view, found)
     yield from uneven(view)
-    yield from starved(view, found)
+    yield from starved(view, found, waiting)
     yield from died(view, found)
 
 
@@ -144,7 +144,9 @@ def uneven(view: View) -> Iterator[events.Alert]:
     )
 
 
-def starved(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:
+def starved(
+    view: View, found: dict[readers.Key, Judged], waiting: Mapping[int, float]
+) -> Iterator[events.Alert]:
     """The worst of: a reader that is stuck, one that tries again, ranks that wait for data."""
     stuck = [(key, one) for key, one in found.items() if one.state == "stuck" and one.reader]
     again = [reader for reader in view.readers if reader.state == "reading" and reader.error]
@@ -160,7 +162,7 @@ def starved(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Ale
             next="nothing need be done while it tries; look at the network or the disk",
         )
     else:
-        yield from _waiting_ranks(view)
+        yield from _waiting_ranks(view, waiting)
 
 
 def _stuck(view: View, stuck: list[tuple[readers.Key, Judged]]) -> events.Alert:
@@ -191,15 +193,8 @@ def _stuck(view: View, stuck: list[tuple[readers.Key, Judged]]) -> events.Alert:
     )
 
 
-def _waiting_ranks(view: View) -> Iterator[events.Alert]:
-    if view.state != "running":
-        return
-    waiting = {
-        rank: max(step for step in STARVED_SHARES if step <= share)
-        for rank, share in sorted(view.data_shares.items())
-        if share >= STARVED_SHARES[0]
-    }
-    if not waiting:
+def _waiting_ranks(view: View, waiting: Mapping[int, float]) -> Iterator[events.Alert]:
+    if view.state != "running" or not waiting:
         return
     worst = max(waiting, key=lambda rank: waiting[rank])
     who = f"rank {worst} waits"
@@ -215,12 +210,12 @@ def _waiting_ranks(view: View) -> Iterator[events.Alert]:
     yield events.Alert(
         id="data-starved",
         severity="warning",
-        text=f"{who} for more than {100 * waiting[worst]:.0f} % of each step"
+        text=f"{who} for about {100 * waiting[worst]:.0f} % of each step or more"
         f"{'' if len(waiting) > 1 else ' for its text'}; nothing is computed meanwhile",
         evidence=_listed(
-            f"rank {rank}: more than {100 * share:.0f} % of a step, in the median of its recent "
-            "step records"
-            for rank, share in waiting.items()
+            f"rank {rank}: about {100 * level:.0f} % of a step or more, in the median of its "
+            "recent step records"
+            for rank, level in waiting.items()
         ),
         next=remedy(view, "data-starved", otherwise),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from bitwatch.record import events
 from bitwatch.record.follow import Liveness
+from bitwatch.record.recent import waiting_levels
 from bitwatch.record.state import JOURNAL, RunState, Source, fold
 from bitwatch.record.view import ProcessRow, View, view
 from bitwatch.supervise.watch import alerts
@@ -49,6 +50,7 @@ def readers(*states: str, shards: tuple[Any, ...] = (0, 1)) -> list[events.Reade
             pid=100 + i,
             state=state,  # type: ignore[arg-type]
             shards=[] if state == "idle" else [shards[i % 2]],
+            rows=0 if state == "idle" else 1,
             t=NOW - 1,
             moved=NOW - 1,
         )
@@ -295,12 +297,22 @@ def test_ranks_that_wait_for_data_are_said_with_what_it_costs() -> None:
     (alert,) = alerts(run_of(0.1, 0.8), NOW)
     assert alert.id == "data-starved"
     assert alert.text == (
-        "rank 1 waits for more than 30 % of each step for its text; nothing is computed meanwhile"
+        "rank 1 waits for about 30 % of each step or more for its text; nothing is computed "
+        "meanwhile"
     )
     assert alert.next == ("use --sharding indexed, more workers (data.workers), or a faster disk")
     (alert,) = alerts(run_of(0.8, 1.3, 0.1), NOW)
-    assert alert.text.startswith("2 of 3 ranks wait for their text, rank 1 for more than 50 %")
+    assert alert.text.startswith("2 of 3 ranks wait for their text, rank 1 for about 50 %")
     assert len(alert.evidence) == 2
+
+
+def test_a_share_that_hovers_at_a_level_changes_nothing() -> None:
+    levels: dict[int, float] = {}
+    said = []
+    for share in (0.29, 0.31, 0.26, 0.3, 0.51, 0.46, 0.44, 0.26, 0.24, 0.29):
+        levels = waiting_levels({1: share}, levels)
+        said.append(levels.get(1))
+    assert said == [None, 0.3, 0.3, 0.3, 0.5, 0.5, 0.3, 0.3, None, None]
 
 
 def test_a_few_first_steps_say_nothing_about_waiting_for_data() -> None:
