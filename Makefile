@@ -22,7 +22,7 @@ screenshots: .venv/installed
 	$(BIN)/python bench/screenshots.py
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 15
 
 check: .venv/installed-dev
 	$(BIN)/ruff format --check .

@@ -147,11 +147,14 @@ def model_words(asked: int | None, built: int | None, held: list[int] | None) ->
 def data_words(data: dict[str, Any]) -> str:
     if data.get("num_shards") is None:
         return "shards not known"
+    busy = data.get("readers_busy")
+    # Row groups that nobody could look at are not counted: then the shards are the files.
+    parts = "row group" if data["mode"] == "reshard" and busy is not None else "shard"
     words = [
-        counted(data["num_shards"], "row group" if data["mode"] == "reshard" else "shard"),
+        counted(data["num_shards"], parts),
         f"{counted(data['ranks'], 'rank')} x {counted(data['workers_per_rank'], 'worker')}"
         f" = {counted(data['readers'], 'reader')}",
-        f"{data['readers_busy']} busy, {data['readers_idle']} idle",
+        *([f"{busy} busy, {data['readers_idle']} idle"] if busy is not None else []),
         data["mode"],
     ]
     if data.get("rows") is not None:

@@ -1,8 +1,8 @@
 """Other ways of reading that are better than the one planned, the best first.
 
-Each is better in something that `faults` counts and worse in nothing. Ranked by what is still
-wrong with them, then by how much they keep: indexed, reshard, fewer workers, and last what a
-person must do first. The first that can be launched is recommended, and is what "auto" takes.
+Each is better in something that `faults` counts and worse in nothing, and what would not train
+is none. Ranked by what is still wrong with them, then by how much they keep: indexed, reshard,
+fewer workers, and last what a person must do first. The first that can be launched is recommended, and is what "auto" takes.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def corrections(config: configuration.Config, facts: DataFacts, data: DataPlan) 
         then = changed(now, offered.changes)
         # New files are none of those that the facts are about.
         faults_then = faults.of(then, facts if offered.changes else DataFacts(), offered.data)
+        if offered.changes and not faults.trains(faults_then):
+            continue
         if faults.fewer(faults_then, faults_now):
             found.append((not offered.changes, faults_then, offered, then))
     found.sort(key=lambda one: one[:2])

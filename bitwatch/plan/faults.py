@@ -39,6 +39,11 @@ def of(config: configuration.Config, facts: DataFacts, data: DataPlan) -> Faults
     )
 
 
+def trains(found: Faults) -> bool:
+    """Whether the way of reading can be opened and has text for every rank."""
+    return not (found[0] or found[1])
+
+
 def fewer(better: Faults, than: Faults) -> bool:
     """Better in something and worse in nothing."""
     return better != than and all(a <= b for a, b in zip(better, than, strict=True))

@@ -43,24 +43,27 @@ def plan(
 
 
 def how(config: configuration.Config, facts: DataFacts, files: int) -> str:
-    """The steps as a sentence, with the Python between backticks."""
+    """The steps as a sentence, with the Python between backticks. The new files are called train
+    and validation whatever their split was: of local files the name says which split they are,
+    and only few words are understood."""
     data = config.data
     names = [shard.name for shard in facts.shards]
     local = any("://" not in name for name in names) or facts.format not in (None, "parquet")
-    split = data.split if re.fullmatch(r"\w+", data.split) else "train"
     words = [f'data.source to "{FOLDER}"']
-    if split != data.split:
-        words.append(f'data.split to "{split}"')
+    if data.split != "train":
+        words.append('data.split to "train"')
     opened = f"load_dataset({_opened(data, names, facts.format) if local else _hub(data)})"
     part = f"d.shard({files}, i, contiguous=True)"
-    each = f'[{part}.to_parquet(f"{FOLDER}/{split}-{{i:05}}.parquet") for i in range({files})]'
+    each = f'[{part}.to_parquet(f"{FOLDER}/train-{{i:05}}.parquet") for i in range({files})]'
     code = f"from datasets import load_dataset; d = {opened}; {each}"
     if re.fullmatch(r"\w+", data.validation):  # a split of the source, else a place of its own
         if local:
             words.append("data.validation to the files that hold it now")
         else:
             held_out = f"load_dataset({_hub(data, data.validation)})"
-            code += f'; {held_out}.to_parquet("{FOLDER}/{data.validation}.parquet")'
+            code += f'; {held_out}.to_parquet("{FOLDER}/validation.parquet")'
+            if data.validation != "validation":
+                words.append('data.validation to "validation"')
     return f"Run `{code}` in Python, then set {' and '.join(words)}."
 
 

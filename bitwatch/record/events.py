@@ -306,7 +306,8 @@ class Reader(Record):
     reading: it is in the source, for a row. waiting: what it has read waits to be taken; all is
     well with it. `moved` is the wall-clock time of its last row or change of state, so a reader
     that has been "reading" since long ago is stuck. `shard` is the one that it is in, where
-    that is known.
+    that is known. `longest_read_s` is about how long its longest finished read took, of this
+    epoch and those before; None before the first.
     """
 
     rank: int = 0
@@ -322,3 +323,4 @@ class Reader(Record):
     error: str = ""
     moved: float = 0.0
     shard: int | str | None = None
+    longest_read_s: float | None = None

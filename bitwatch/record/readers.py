@@ -11,7 +11,8 @@ from typing import NamedTuple
 from bitwatch.record.events import Reader
 from bitwatch.record.view import END_STATES, View
 
-STUCK_S = 5.0  # in one read
+STUCK_S = 5.0  # in one read: no shorter one is stuck
+STUCK_READS = 2  # or as many times the longest read that it has finished
 # A reader that tries again pauses up to a minute between two tries, and gives up after two
 # (trainer.data.retry): one that has not moved for longer is stuck in a try.
 RETRYING_S = 130.0
@@ -63,16 +64,24 @@ def _judge(
         return Judged("stopped", reader, since)
     letter = letters.get((reader.pid, reader.starttime), "")
     if _is_gone(view, reader, letters, letter):
-        return Judged("dead", reader, since)
+        # An epoch that ends takes along workers that are in a read: new ones are on their way.
+        ended = view.rank_epochs.get(reader.rank)
+        before = ended is not None and reader.t <= ended.t
+        return Judged("starting" if before else "dead", reader, since)
     if letter in HALTED:
         return Judged("stuck", reader, since)
     # An account of an older version has no `moved`: nobody knows.
     still_s = now - reader.moved if reader.moved and (letter or not letters) else 0.0
     if reader.state == "reading" and reader.error:
         return Judged("retrying" if still_s < RETRYING_S else "stuck", reader, since)
-    if reader.state == "reading" and still_s >= STUCK_S:
+    if reader.state == "reading" and still_s >= patience_s(reader):
         return Judged("stuck", reader, since)
     return Judged(reader.state, reader, since)
+
+
+def patience_s(reader: Reader) -> float:
+    """How long one read of it may take: where every read takes 10 s, none of them is stuck."""
+    return max(STUCK_S, STUCK_READS * (reader.longest_read_s or 0.0))
 
 
 def _is_gone(view: View, reader: Reader, letters: dict[tuple[int, int], str], letter: str) -> bool:

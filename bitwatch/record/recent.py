@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bitwatch.record.state import RankState
 
 RECENT_S, FEW_STEPS = 60.0, 5  # whose steps count for how much of them is waiting
+WAITING_LEVELS = (0.3, 0.5, 0.7, 0.9)  # of a step: few, so that what is said changes seldom
+MARGIN = 0.05  # below a level before it is left: a share that hovers at one changes nothing
 
 
 def median_step_s(rank: RankState) -> float | None:
@@ -24,3 +28,17 @@ def data_share(rank: RankState) -> float | None:
         if step.data_s is not None and step.step_s
     ]
     return sorted(shares)[len(shares) // 2] if len(shares) >= FEW_STEPS else None
+
+
+def waiting_levels(shares: Mapping[int, float], before: Mapping[int, float]) -> dict[int, float]:
+    """The level that each rank's share of waiting is at, for those that are at one. `before`:
+    what this said last."""
+    reached = {
+        rank: [
+            level
+            for level in WAITING_LEVELS
+            if share >= level - (MARGIN if level <= before.get(rank, 0.0) else 0.0)
+        ]
+        for rank, share in sorted(shares.items())
+    }
+    return {rank: levels[-1] for rank, levels in reached.items() if levels}

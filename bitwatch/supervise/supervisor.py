@@ -106,6 +106,8 @@ class Supervisor:
     def adopt(self, by: str) -> None:
         self.follower.poll()
         self.tree.adopt(self.follower.state)
+        raised = self.follower.state.journal.alerts.items()
+        self.watch.adopt(alert for (attempt, _), alert in raised if attempt == self.attempt)
         for key, (role, _, _) in self.tree.roles.items():
             if role == "agent" and lives(*key):
                 self.agent = key

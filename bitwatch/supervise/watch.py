@@ -8,24 +8,34 @@ cleared.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
+from bitwatch.record.recent import waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_model import another_model, lowered
-from bitwatch.supervise.watch_readers import CORRECTED, about_readers, remedy
+from bitwatch.supervise.watch_readers import about_readers, remedy
+
+# Judged from the time since a reader's last word, which a clock that is set, or a machine that
+# wakes, makes long for a moment: raised when so many looks in a row find it.
+JUDGED_BY_TIME = ("data-starved", "worker-died")
+LOOKS = 3
 
 
-def alerts(view: View, now: float) -> list[events.Alert]:
+def alerts(
+    view: View, now: float, waiting: Mapping[int, float] | None = None
+) -> list[events.Alert]:
     """Everything that is wrong at this moment, each id once: what a later rule knows of an
-    alert is more evidence for it."""
+    alert is more evidence for it. `waiting`: how much ranks wait for data, as was judged with
+    an eye on what was said before."""
+    levels = waiting_levels(view.data_shares, {}) if waiting is None else waiting
     found: dict[str, events.Alert] = {}
     for rule in (planned, stalled, sensor, short_grace, resumed):
         for alert in rule(view):
             found.setdefault(alert.id, alert)
-    for alert in (*another_model(view), *lowered(view), *about_readers(view, now)):
+    for alert in (*another_model(view), *lowered(view), *about_readers(view, now, levels)):
         if alert.id not in found:
             found[alert.id] = alert
         else:
@@ -36,12 +46,11 @@ def alerts(view: View, now: float) -> list[events.Alert]:
 def planned(view: View) -> Iterator[events.Alert]:
     """What the plan said before the launch stays true while the attempt runs."""
     for problem in view.plan.get("problems", ()):
-        then = problem["next"]
         yield events.Alert(
             id=problem["id"],
             severity=problem["severity"],
             text=problem["text"],
-            next=remedy(view, then) if problem["id"] in CORRECTED else then,
+            next=remedy(view, problem["id"], problem["next"]),
             evidence=[f"planned before the launch of attempt {view.attempt}"],
         )
 
@@ -107,11 +116,21 @@ class Watch:
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
         self._raised: dict[str, events.Alert] = {}
+        self._looks: dict[str, int] = {}  # in a row that have found it
+        self._waiting: dict[int, float] = {}
+
+    def adopt(self, raised: Iterable[events.Alert]) -> None:
+        """What an earlier supervisor has raised and not cleared, so that it can be cleared."""
+        self._raised |= {alert.id: alert for alert in raised}
 
     def look(self, view: View, now: float) -> None:
-        present = {alert.id: alert for alert in alerts(view, now)}
+        self._waiting = waiting_levels(view.data_shares, self._waiting)
+        present = {alert.id: alert for alert in alerts(view, now, self._waiting)}
+        self._looks = {id: self._looks.get(id, 0) + 1 for id in present}
         for alert in present.values():
             before = self._raised.get(alert.id)
+            if before is None and alert.id in JUDGED_BY_TIME and self._looks[alert.id] < LOOKS:
+                continue
             if before is None or _told(before) != _told(alert):
                 alert.attempt = view.attempt
                 self._journal.write(alert)

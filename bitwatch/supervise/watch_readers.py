@@ -6,9 +6,10 @@ No text changes while nothing happens: each change is a line in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bitwatch.plan.cures import cures
 from bitwatch.record import events, readers
 from bitwatch.record.readers import Judged
 from bitwatch.record.view import View
@@ -16,32 +17,31 @@ from bitwatch.text import clock
 
 SHOWN = 4  # readers or shards in a sentence
 LISTED = 16  # in the evidence
-STARVED_SHARES = (0.3, 0.5, 0.7, 0.9)  # of a step: told as "more than", so that it changes seldom
 UNREAD_SHARE = 0.05  # of a rank's text: less is within what a plan can estimate
-CORRECTED = (  # ids for which another way of reading helps
-    "idle-reader",
-    "workers-exceed-shards",
-    "every-rank-reads-everything",
-    "uneven-batches",
-    "data-starved",
-)
 
 
-def about_readers(view: View, now: float) -> Iterator[events.Alert]:
+def about_readers(view: View, now: float, waiting: Mapping[int, float]) -> Iterator[events.Alert]:
+    """`waiting`: the level of waiting for data of each rank that is at one."""
     found = readers.judged(view, now)
     yield from idle(view, found)
     yield from everybody_reads(view, found)
     yield from uneven(view)
-    yield from starved(view, found)
+    yield from starved(view, found, waiting)
     yield from died(view, found)
 
 
-def remedy(view: View, otherwise: str) -> str:
+def remedy(view: View, alert: str, otherwise: str) -> str:
     """The plan's recommended correction as words that also hold without a screen; `otherwise`
-    where it has none that can be launched."""
+    where it has none that can be launched and ends the alert of this id."""
     for correction in view.plan.get("corrections", ()):
         changes = correction.get("changes")
-        if correction.get("recommended") and changes and correction.get("resume") != "refused":
+        if (
+            not changes
+            or not correction.get("recommended")
+            or correction.get("resume") == "refused"
+        ):
+            continue
+        if cures(alert, correction.get("id", ""), correction.get("data") or {}):
             how = " ".join(_option(key, value) for key, value in changes.items())
             leave = "--new-epoch " if correction.get("resume") == "new-epoch" else ""
             run = view.run or "RUN"
@@ -53,7 +53,16 @@ def remedy(view: View, otherwise: str) -> str:
 
 
 def idle(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:
-    """Readers that say themselves that they were given nothing, whatever a library prints."""
+    """Readers that say themselves that they were given nothing, whatever a library prints. Workers
+    of an index take whole steps: what is left of an epoch after a resume may be too few for all,
+    and the next epoch is not. Only its plan says who never has any."""
+    data = view.plan.get("data") or {}
+    indexed = data.get("mode") == "indexed"
+    if indexed and not data.get("readers_idle"):
+        return
+    nothing, otherwise = "no shard", "use fewer workers per rank, or write the text into more files"
+    if indexed:
+        nothing, otherwise = "no step", "use fewer workers per rank (data.workers)"
     none = [(key, judged.reader) for key, judged in found.items() if judged.state == "idle"]
     if not none:
         return
@@ -64,16 +73,16 @@ def idle(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]
         text=f"{len(none)} of {len(found)} readers have nothing to read: {_few(names)}; the "
         "others do their work too, and this alone does not hang a run",
         evidence=_listed(
-            f"{name}: given no shard (pid {reader.pid})"
+            f"{name}: given {nothing} (pid {reader.pid})"
             for name, (_, reader) in zip(names, none, strict=True)
             if reader is not None
         ),
-        next=remedy(view, "use fewer workers per rank, or write the text into more files"),
+        next=remedy(view, "idle-reader", otherwise),
     )
     if any(problem.get("id") == "workers-exceed-shards" for problem in _problems(view)):
         yield events.Alert(
             id="workers-exceed-shards",
-            evidence=[f"as they say themselves: {len(none)} of {len(found)} were given no shard"],
+            evidence=[f"as they say themselves: {len(none)} of {len(found)} were given {nothing}"],
         )
 
 
@@ -103,7 +112,9 @@ def everybody_reads(view: View, found: dict[readers.Key, Judged]) -> Iterator[ev
             for shard in sorted(shards, key=str)
         ),
         next=remedy(
-            view, f"write the text into files of equal size, {ranks} of them or a multiple of that"
+            view,
+            "every-rank-reads-everything",
+            f"write the text into files of equal size, {ranks} of them or a multiple of that",
         ),
     )
 
@@ -129,11 +140,13 @@ def uneven(view: View) -> Iterator[events.Alert]:
             f"rank {rank}: {told.unread:,} of {told.share:,} sequences unread in epoch {newest}"
             for _, rank, told in sorted(left, key=lambda one: one[1])
         ),
-        next=remedy(view, "write the text into files of equal size"),
+        next=remedy(view, "uneven-batches", "write the text into files of equal size"),
     )
 
 
-def starved(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:
+def starved(
+    view: View, found: dict[readers.Key, Judged], waiting: Mapping[int, float]
+) -> Iterator[events.Alert]:
     """The worst of: a reader that is stuck, one that tries again, ranks that wait for data."""
     stuck = [(key, one) for key, one in found.items() if one.state == "stuck" and one.reader]
     again = [reader for reader in view.readers if reader.state == "reading" and reader.error]
@@ -149,7 +162,7 @@ def starved(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Ale
             next="nothing need be done while it tries; look at the network or the disk",
         )
     else:
-        yield from _waiting_ranks(view)
+        yield from _waiting_ranks(view, waiting)
 
 
 def _stuck(view: View, stuck: list[tuple[readers.Key, Judged]]) -> events.Alert:
@@ -180,15 +193,8 @@ def _stuck(view: View, stuck: list[tuple[readers.Key, Judged]]) -> events.Alert:
     )
 
 
-def _waiting_ranks(view: View) -> Iterator[events.Alert]:
-    if view.state != "running":
-        return
-    waiting = {
-        rank: max(step for step in STARVED_SHARES if step <= share)
-        for rank, share in sorted(view.data_shares.items())
-        if share >= STARVED_SHARES[0]
-    }
-    if not waiting:
+def _waiting_ranks(view: View, waiting: Mapping[int, float]) -> Iterator[events.Alert]:
+    if view.state != "running" or not waiting:
         return
     worst = max(waiting, key=lambda rank: waiting[rank])
     who = f"rank {worst} waits"
@@ -204,14 +210,14 @@ def _waiting_ranks(view: View) -> Iterator[events.Alert]:
     yield events.Alert(
         id="data-starved",
         severity="warning",
-        text=f"{who} for more than {100 * waiting[worst]:.0f} % of each step"
+        text=f"{who} for about {100 * waiting[worst]:.0f} % of each step or more"
         f"{'' if len(waiting) > 1 else ' for its text'}; nothing is computed meanwhile",
         evidence=_listed(
-            f"rank {rank}: more than {100 * share:.0f} % of a step, in the median of its recent "
-            "step records"
-            for rank, share in waiting.items()
+            f"rank {rank}: about {100 * level:.0f} % of a step or more, in the median of its "
+            "recent step records"
+            for rank, level in waiting.items()
         ),
-        next=remedy(view, otherwise),
+        next=remedy(view, "data-starved", otherwise),
     )
 
 

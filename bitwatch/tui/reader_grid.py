@@ -148,30 +148,38 @@ def dense(grid: Grid, width: int, height: int) -> list[Line]:
     return lines
 
 
-def by_rank(grid: Grid, width: int) -> list[Line]:
-    """A mark a rank: its worst reader."""
+def by_rank(grid: Grid, width: int, height: int) -> list[Line]:
+    """A mark a rank: its worst reader. The last line says so, or how many ranks have no mark of
+    their own."""
     name = 2 * len(str(max(grid))) + 2
     a_line = max(1, (width - name) // 8 * 8 if width - name >= 8 else width - name)
     ranks = list(grid)
     lines = []
-    for start in range(0, len(ranks), a_line):
+    fits = len(ranks) <= (height - 1) * a_line
+    for start in range(0, len(ranks) if fits else max(0, height - 1) * a_line, a_line):
         some = ranks[start : start + a_line]
         line = Line(fit(f"{some[0]}–{some[-1]}", name - 1, right=True), "quiet").add(" ")
         for rank in some:
             line.add(*SHAPES[worst(reader.state for reader in grid[rank])])
         lines.append(line)
-    lines.append(Line(clip("a mark a rank: its worst reader", width), "quiet"))
-    return lines
+    last = Line("a mark a rank: its worst reader", "quiet")
+    if not fits:
+        rest = ranks[max(0, height - 1) * a_line :]
+        hidden = worst(reader.state for rank in rest for reader in grid[rank])
+        last = Line(*SHAPES[hidden]).add(
+            f" the worst of {len(rest):,}{' more' if lines else ''} ranks", "quiet"
+        )
+    return [*lines, last.cut(width)][: max(0, height)]
 
 
 def drawn(
     grid: Grid, width: int, height: int, gauges: list[Gauge], *, headed: bool = True
 ) -> list[Line]:
-    """The grid in the largest form that fits."""
+    """The grid in the largest form that fits: never more than `height` lines."""
     return (
         table(grid, width, height, gauges, headed=headed)
         or dense(grid, width, height)
-        or by_rank(grid, width)
+        or by_rank(grid, width, height)
     )
 
 

@@ -35,7 +35,8 @@ def _parts(data: dict[str, Any]) -> list[Line]:
     busy, idle = data.get("readers_busy"), data.get("readers_idle")
     parts = []
     if (shards := data.get("num_shards")) is not None:
-        word = "row group" if data.get("mode") == "reshard" else "shard"
+        # Row groups that nobody could look at are not counted: then the shards are the files.
+        word = "row group" if data.get("mode") == "reshard" and busy is not None else "shard"
         parts.append(_number(f"{shards:,}", _plural(word, shards)))
     size = f"{data.get('ranks') or 0}×{max(data.get('workers_per_rank') or 0, 1)}"
     parts.append(_number(size, "readers"))

@@ -109,10 +109,18 @@ class Rates:
     """Samples and bytes a second of each reader, from its successive accounts."""
 
     def __init__(self) -> None:
+        self._attempt = 0
         self._last: dict[Key, tuple[float, int, int]] = {}
         self._rates: dict[int, dict[int, tuple[float, float]]] = {}  # by rank, by worker
+        self._judged: Mapping[Key, Judged] = {}
 
-    def take(self, view: View) -> None:
+    def take(self, view: View, judged: Mapping[Key, Judged]) -> None:
+        """An account that no longer changes has no rate of its own: `judged` says whose do."""
+        if view.attempt != self._attempt:
+            self._attempt = view.attempt
+            self._last.clear()
+            self._rates.clear()
+        self._judged = judged
         for reader in view.readers:
             if reader.loader != "train":
                 continue
@@ -133,15 +141,23 @@ class Rates:
         return any(self._rates.values())
 
     def samples(self, rank: int) -> float | None:
-        return _sum([samples for samples, _ in self._rates.get(rank, {}).values()])
+        return _sum([rates[0] for rates in self._now(rank).values()])
 
     def text_bytes(self, rank: int) -> float | None:
-        return _sum([text for _, text in self._rates.get(rank, {}).values()])
+        return _sum([rates[1] for rates in self._now(rank).values()])
 
     def of_reader(self, key: Key) -> float | None:
         """Bytes of text a second."""
-        rates = self._rates.get(key[0], {}).get(key[1])
+        rates = self._now(key[0]).get(key[1])
         return rates[1] if rates else None
+
+    def _now(self, rank: int) -> dict[int, tuple[float, float]]:
+        """By worker; nothing comes of one that is done, stuck or gone."""
+        return {
+            worker: rates if one is not None and one.state in BUSY else (0.0, 0.0)
+            for worker, rates in self._rates.get(rank, {}).items()
+            for one in [self._judged.get((rank, worker))]
+        }
 
 
 def _sum(rates: list[float]) -> float | None:

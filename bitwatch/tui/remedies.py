@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from bitwatch.attach.offer import BACK, SAME, offers
+from bitwatch.plan.cures import CURED, cures
 from bitwatch.record.view import View
-
-OF_THE_PLAN = (
-    *("workers-exceed-shards", "every-rank-reads-everything", "uneven-batches", "idle-reader"),
-    *("rank-without-data", "data-starved"),
-)  # alerts that another data plan may end
 
 
 def remedies(view: View) -> dict[str, tuple[str, str]]:
@@ -18,7 +14,8 @@ def remedies(view: View) -> dict[str, tuple[str, str]]:
     if first is None or view.state == "stopping":
         return found
     if first.correction not in (SAME, BACK):
-        found |= dict.fromkeys(OF_THE_PLAN, ("R", "relaunch corrected"))
+        ended = [alert for alert in CURED if cures(alert, first.correction, first.new)]
+        found |= dict.fromkeys(ended, ("R", "relaunch corrected"))
     elif first.correction == BACK:
         found["relaunch-failed"] = ("R", "go back")
     return found

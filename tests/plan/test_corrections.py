@@ -8,7 +8,7 @@ import pytest
 
 from bitwatch import config as configuration
 from bitwatch.plan import faults, preflight
-from bitwatch.plan.facts import CacheFacts, DataFacts, Facts
+from bitwatch.plan.facts import CacheFacts, DataFacts, Facts, Shard
 from tests.plan.situations import GIB, config, files, ids, incident, plan
 
 
@@ -172,6 +172,22 @@ def test_what_does_not_fit_is_not_offered() -> None:
     # With an index that has no room, row groups are the way out.
     made = plan(config("indexed"), files(8, 8), free=0)
     assert ids(made.corrections) == ["reshard"]
+
+
+def test_what_would_not_train_is_no_correction() -> None:
+    """Fewer workers leave nobody idle here, and the launch would end in the same error."""
+    base = ("parallel.ranks=4", "data.workers=4", "train.batch=16", "train.micro_batch=4")
+    empty = Shard(name="none.parquet", rows=0, text_bytes=0, group_rows=[], group_bytes=[])
+    broken = plan(config("as-is", *base), [*files(3, 3), empty])
+    assert [one.id for one in broken.corrections if one.changes] == ["indexed"]
+    found = next(one for one in broken.problems if one.id == "data-unusable")
+    assert found.next == "Use --sharding indexed, or take it out."
+    for shards in ([*files(3, 3), empty], files(1, rows=3)):
+        made = plan(config("as-is", *base), shards, free=0)
+        assert made.verdict == "error"
+        assert [one.id for one in made.corrections if one.changes] == []
+        auto = plan(config("auto", *base), shards, free=0)
+        assert (auto.data.mode, auto.data.workers_per_rank) == ("as-is", 4)
 
 
 def test_files_that_a_person_must_write_are_never_recommended() -> None:

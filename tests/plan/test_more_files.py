@@ -18,6 +18,7 @@ from bitwatch.plan import more_files, preflight
 from bitwatch.plan.facts import DataFacts, Facts, Shard
 from bitwatch.plan.result import Correction
 from trainer import inspect
+from trainer.data import source
 
 ROWS = 2003  # no multiple of the readers
 
@@ -103,6 +104,33 @@ def test_a_dataset_of_the_hub_is_written_with_what_is_held_out() -> None:
     assert 'load_dataset("Salesforce/wikitext", "wikitext-103-raw-v1", split="train")' in code
     assert 'split="validation").to_parquet("even/validation.parquet")' in code
     assert "range(16)" in code and how.endswith('set data.source to "even".')
+
+
+@pytest.mark.parametrize(
+    ("split", "held_out"),
+    [("train_sft", "test_sft"), ("unsupervised", "heldout"), ("train[:50%]", "validation")],
+)
+def test_files_of_a_split_with_any_name_are_found_again(
+    tmp_path: Path, split: str, held_out: str
+) -> None:
+    """As the trainer finds them, with what the sentence says to set."""
+    config = configuration.load(configuration.bundled("configs/1b21.toml"))
+    config.data.split, config.data.validation = split, held_out
+    shards = [Shard(name="hf://datasets/Salesforce/wikitext@0/0.parquet")]
+    how = more_files.how(config, DataFacts(format="parquet", shards=shards), 2)
+    assert f'split="{split}"' in how and f'split="{held_out}"' in how
+    (tmp_path / "even").mkdir()
+    for pattern in re.findall(r'to_parquet\(f?"([^"]+)"', how):
+        for i in range(2):
+            pq.write_table(pa.table({"text": ["a"]}), tmp_path / pattern.replace("{i:05}", f"{i}"))
+    told = dict(re.findall(r'data\.(\w+) to "(\w+)"', how))
+    assert told.pop("source") == "even"
+    data = msgspec.structs.replace(config.data, source=str(tmp_path / "even"), **told)
+    names = [Path(path).name for path in source.training(data).files]
+    assert names == ["train-0.parquet", "train-1.parquet"]
+    validation = source.validation(data)
+    assert validation is not None
+    assert [Path(path).name for path in validation.files] == ["validation.parquet"]
 
 
 def test_a_name_cannot_end_the_line_of_python() -> None:

@@ -49,3 +49,14 @@ def test_steps_are_told_for_each_rank_where_they_differ() -> None:
     shown = "\n".join(lines("data.workers=1", rows=(900, 300)))
     assert "an epoch is about 703 steps (each rank alone 2,109 / 703)" in shown
     assert "each rank alone" not in "\n".join(lines("data.workers=1"))
+
+
+def test_row_groups_that_nobody_looked_at_are_not_counted() -> None:
+    config = configuration.load(
+        configuration.bundled("configs/demo.toml"), ["data.sharding=reshard"]
+    )
+    shards = [Shard(name=f"{i}.parquet") for i in range(2)]
+    data = DataFacts(format="parquet", num_shards=2, shards=shards)
+    drawn = list(planned.lines(config, preflight.make_plan(config, Facts(data=data)), None))
+    row = next(line for line in drawn if "2 workers" in line)
+    assert row.endswith("2 shards · 2 ranks x 2 workers = 4 readers · reshard")

@@ -13,7 +13,13 @@ NOW = 1000.0
 
 
 def reader(rank: int = 0, worker: int = 0, **fields: Any) -> events.Reader:
-    told = {"state": "reading", "t": NOW - 1, "moved": NOW - 1, "shards": [rank]} | fields
+    told = {
+        "state": "reading",
+        "rows": 1,
+        "t": NOW - 1,
+        "moved": NOW - 1,
+        "shards": [rank],
+    } | fields
     return events.Reader(rank=rank, worker=worker, pid=100 + 10 * rank + worker, **told)
 
 
@@ -57,6 +63,22 @@ def test_a_reader_that_is_long_in_one_read_is_stuck_and_one_that_waits_is_not() 
     assert state_of(still) == "stuck"
     assert state_of(still, now=NOW - 1) == "reading"
     assert state_of(reader(moved=0.0)) == "reading"  # an account of an older version
+
+
+def test_where_reads_take_long_only_one_that_takes_longer_is_stuck() -> None:
+    slow = reader(moved=NOW - 15, longest_read_s=9.0)
+    assert state_of(slow) == "reading"
+    assert state_of(slow, now=NOW + 3) == "stuck"
+    fast = reader(moved=NOW - readers.STUCK_S, rows=0, longest_read_s=0.0)
+    assert state_of(fast) == "stuck"
+
+
+def test_a_worker_that_an_epochs_end_took_along_is_not_dead() -> None:
+    lost = reader(t=NOW - 8, moved=NOW - 8)
+    ended = {0: events.Epoch(epoch=0, t=NOW - 5)}
+    assert state_of(lost, **sampled(), rank_epochs=ended) == "starting"
+    ended[0].t = NOW - 9
+    assert state_of(lost, **sampled(), rank_epochs=ended) == "dead"
 
 
 def test_a_process_that_a_signal_has_stopped_is_stuck_whatever_it_did() -> None:

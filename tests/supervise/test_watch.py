@@ -39,6 +39,48 @@ def test_an_alert_is_written_when_it_begins_changes_and_ends(tmp_path: Path) -> 
     assert all(record.attempt == 1 for record in records)
 
 
+def test_a_reader_that_looks_stuck_for_a_moment_raises_nothing(tmp_path: Path) -> None:
+    """As after a sleep of the machine, or when its clock is set."""
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    view = View(attempt=1, ranks=2, workers=1, readers=readers("reading"), state="running")
+    view.readers[0].moved, view.readers[0].rows = NOW, 1
+
+    def raised() -> int:
+        return len(read_all(tmp_path / "journal.jsonl")[0])
+
+    for now in (NOW, NOW + 60, NOW + 60, NOW, NOW + 60, NOW + 60):
+        watch.look(view, now)
+    assert raised() == 0
+    watch.look(view, NOW + 60)
+    assert raised() == 1
+    for _ in range(3):
+        watch.look(view, NOW + 60)
+    assert raised() == 1
+
+
+def test_waiting_for_data_that_hovers_at_a_level_is_written_once(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    view = View(attempt=1, ranks=1, workers=1, state="running")
+    for share in (0.31, 0.31, 0.31, 0.29, 0.31, 0.28, 0.26, 0.3):
+        view.data_shares = {0: share}
+        watch.look(view, NOW)
+    assert len(read_all(tmp_path / "journal.jsonl")[0]) == 1
+
+
+def test_what_an_earlier_supervisor_raised_is_cleared_by_the_next_one(tmp_path: Path) -> None:
+    first, second = (Watch(JournalWriter(tmp_path / "journal.jsonl")) for _ in range(2))
+    first.look(View(attempt=1, state="stalled", step=7), NOW)
+    (raised,) = (r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert))
+    second.adopt([raised])
+    second.look(View(attempt=1, state="stalled", step=7), NOW)
+    second.look(View(attempt=1, state="running", step=8), NOW)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(record.id, record.cleared) for record in records] == [
+        ("stalled", False),
+        ("stalled", True),
+    ]
+
+
 def test_new_evidence_is_written_and_another_pid_is_not(tmp_path: Path) -> None:
     watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
     problem = {"id": "workers-exceed-shards", "severity": "warning", "text": "t", "next": "n"}

@@ -6,6 +6,7 @@ from typing import Any
 
 from bitwatch.record import events
 from bitwatch.record.follow import Liveness
+from bitwatch.record.recent import waiting_levels
 from bitwatch.record.state import JOURNAL, RunState, Source, fold
 from bitwatch.record.view import ProcessRow, View, view
 from bitwatch.supervise.watch import alerts
@@ -28,6 +29,13 @@ def plan(*problems: str, **data: Any) -> dict[str, Any]:
                 "recommended": True,
                 "resume": "new-epoch",
                 "changes": {"data.sharding": "indexed"},
+                "data": {
+                    "mode": "indexed",
+                    "readers_idle": 0,
+                    "copies": 1,
+                    "read_amplification": 1,
+                    "imbalance_percent": 0.0,
+                },
             }
         ],
     }
@@ -42,6 +50,7 @@ def readers(*states: str, shards: tuple[Any, ...] = (0, 1)) -> list[events.Reade
             pid=100 + i,
             state=state,  # type: ignore[arg-type]
             shards=[] if state == "idle" else [shards[i % 2]],
+            rows=0 if state == "idle" else 1,
             t=NOW - 1,
             moved=NOW - 1,
         )
@@ -94,6 +103,20 @@ def test_idle_readers_are_seen_from_their_own_accounts() -> None:
     assert alert.next == "use fewer workers per rank, or write the text into more files"
 
 
+def test_workers_of_an_index_are_idle_only_where_the_plan_says_so() -> None:
+    """After a resume the rest of an epoch may be too few steps for all of them."""
+    view = running("reading", "idle", "reading", "idle", plan={"data": {"mode": "indexed"}})
+    for reader in view.readers:
+        reader.shards = [] if reader.state == "idle" else ["index"]
+    assert alerts(view, NOW) == []
+    view.plan["data"]["readers_idle"] = 0
+    assert alerts(view, NOW) == []
+    view.plan["data"]["readers_idle"] = 2
+    (alert,) = alerts(view, NOW)
+    assert (alert.id, alert.next) == ("idle-reader", "use fewer workers per rank (data.workers)")
+    assert alert.evidence[0] == "rank 0 worker 1: given no step (pid 101)"
+
+
 def test_a_thousand_idle_readers_are_counted_and_not_listed() -> None:
     (alert,) = alerts(running(*["idle"] * 2000), NOW)
     assert alert.text.startswith("2000 of 2000 readers") and "and 1996 more" in alert.text
@@ -129,6 +152,36 @@ def test_a_correction_that_cannot_be_launched_or_taken_is_not_offered() -> None:
         "R on the screen relaunches it with workers 1; or, once it is stopped: "
         "bitwatch run --resume 2026-01-01-x-1 --set data.workers=1"
     )
+
+
+def test_a_correction_is_no_remedy_for_what_it_does_not_end() -> None:
+    """Fewer workers: nobody is idle any more, and all the rest is as it was."""
+    fewer = {
+        "id": "fewer-workers",
+        "changes": {"data.workers": 1},
+        "resume": "exact",
+        "data": {
+            "mode": "as-is",
+            "readers_idle": 0,
+            "copies": 1,
+            "read_amplification": 2,
+            "imbalance_percent": 40.0,
+        },
+    }
+    view = running("reading", "idle", "reading", "idle", plan=plan(*PROBLEMS, num_shards=1))
+    view.plan["corrections"][0] |= fewer
+    said = {alert.id: alert.next for alert in alerts(view, NOW)}
+    ended = {name for name, words in said.items() if words.startswith("R on the screen")}
+    assert ended == {"workers-exceed-shards", "idle-reader"}
+    assert said["every-rank-reads-everything"] == said["uneven-batches"] == "do something"
+    starved = run_of(1.5)
+    starved.plan = view.plan | {"problems": []}
+    assert by_id(starved)["data-starved"].next.startswith("use --sharding indexed")
+    # By an estimate the ranks are even, and an epoch has told otherwise.
+    fewer["data"]["imbalance_percent"] = None  # type: ignore[index]
+    view.plan["problems"] = []
+    view.rank_epochs = {0: events.Epoch(epoch=0, unread=1200, share=3100)}
+    assert by_id(view)["uneven-batches"].next == "write the text into files of equal size"
 
 
 def test_two_ranks_on_all_shards_are_seen_without_any_plan() -> None:
@@ -244,12 +297,22 @@ def test_ranks_that_wait_for_data_are_said_with_what_it_costs() -> None:
     (alert,) = alerts(run_of(0.1, 0.8), NOW)
     assert alert.id == "data-starved"
     assert alert.text == (
-        "rank 1 waits for more than 30 % of each step for its text; nothing is computed meanwhile"
+        "rank 1 waits for about 30 % of each step or more for its text; nothing is computed "
+        "meanwhile"
     )
     assert alert.next == ("use --sharding indexed, more workers (data.workers), or a faster disk")
     (alert,) = alerts(run_of(0.8, 1.3, 0.1), NOW)
-    assert alert.text.startswith("2 of 3 ranks wait for their text, rank 1 for more than 50 %")
+    assert alert.text.startswith("2 of 3 ranks wait for their text, rank 1 for about 50 %")
     assert len(alert.evidence) == 2
+
+
+def test_a_share_that_hovers_at_a_level_changes_nothing() -> None:
+    levels: dict[int, float] = {}
+    said = []
+    for share in (0.29, 0.31, 0.26, 0.3, 0.51, 0.46, 0.44, 0.26, 0.24, 0.29):
+        levels = waiting_levels({1: share}, levels)
+        said.append(levels.get(1))
+    assert said == [None, 0.3, 0.3, 0.3, 0.5, 0.5, 0.3, 0.3, None, None]
 
 
 def test_a_few_first_steps_say_nothing_about_waiting_for_data() -> None:

@@ -36,7 +36,7 @@ def indexed(ranks: int, workers: int) -> DataPlan:
     busy = ranks * max(workers, 1)
     return data(
         2, ranks, workers, mode="indexed", assignment=[], readers_busy=busy, readers_idle=0,
-        copies=1, read_amplification=1, estimated=False,
+        copies=1, read_amplification=1, imbalance_percent=0.0, estimated=False,
     )  # fmt: skip
 
 

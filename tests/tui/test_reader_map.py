@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from bitwatch.plan.result import DataPlan
-from bitwatch.tui import comparison, reader_map
+from bitwatch.tui import comparison, reader_grid, reader_map
 from bitwatch.tui.comparison import Side
 from bitwatch.tui.draw import Line, first_sentence, flowing, folded
+from bitwatch.tui.reader_grid import Cell
 from tests.tui import plans
 
 
@@ -54,6 +55,11 @@ def test_row_groups_are_counted_as_such_and_named_by_their_run() -> None:
     assert "1,802 row groups" in drawn and "● [0:9]" in drawn and "● [3:9]" in drawn
 
 
+def test_row_groups_that_nobody_looked_at_are_not_counted() -> None:
+    unknown = DataPlan(num_shards=2, ranks=2, workers_per_rank=2, readers=4, mode="reshard")
+    assert text(unknown).splitlines()[0] == "2 shards · 2×2 readers"
+
+
 def test_without_a_split_every_row_is_trained_on_again() -> None:
     drawn = text(plans.data(2, 4, 2, copies=4, read_amplification=4))
     assert "each row is trained on 4× an epoch" in drawn
@@ -78,6 +84,23 @@ def test_every_size_fits_and_idle_readers_are_seen(
     assert ("○" in shapes) == bool(data.readers_idle)
     if ranks * max(1, workers) == 1024 and (width, height) == (200, 70):
         assert (shapes.count("●"), shapes.count("○")) == (data.readers_busy, data.readers_idle)
+
+
+@pytest.mark.parametrize("height", [0, 1, 2, 5, 13, 14, 40])
+def test_ranks_without_room_for_a_mark_are_counted_with_their_worst(height: int) -> None:
+    grid = {rank: [Cell("reading"), Cell("reading")] for rank in range(100)}
+    grid[99] = [Cell("reading"), Cell("stuck")]
+    drawn = reader_grid.drawn(grid, 15, height, [])
+    assert len(drawn) <= height and all(line.width <= 15 for line in drawn)
+    shapes = "".join(line.text for line in drawn)
+    assert ("▲" in shapes) == (height > 0)
+    marks = shapes.count("●") + shapes.count("▲")
+    if height < 14:  # 8 ranks a line, and a line of words
+        assert marks == (8 * (height - 1) + 1 if height else 0)
+        whole = reader_grid.by_rank(grid, 60, 2)[-1].text
+        assert whole == "▲ the worst of 52 more ranks"
+    else:
+        assert marks == 100
 
 
 def test_a_plan_that_does_not_say_who_reads_what_says_so() -> None:

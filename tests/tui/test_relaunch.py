@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from bitwatch.plan.cures import CURED
 from bitwatch.record import events
 from bitwatch.record.view import View
 from bitwatch.tui.app import Bitwatch
-from bitwatch.tui.remedies import OF_THE_PLAN, remedies
+from bitwatch.tui.remedies import remedies
 from bitwatch.tui.screens.relaunch import Relaunch
 from bitwatch.tui.themes import load
 from tests.tui import plans, recorded, views
@@ -168,9 +169,18 @@ async def test_where_there_is_nothing_to_relaunch_it_says_so(
 
 
 def test_a_correction_is_named_only_where_it_can_be_launched() -> None:
-    assert all(remedies(picture())[name] == ("R", "relaunch corrected") for name in OF_THE_PLAN)
+    assert all(remedies(picture())[name] == ("R", "relaunch corrected") for name in CURED)
     for view in (views.on_l4s(), ended("done"), picture(state="stopping")):
         assert set(remedies(view)) == {"leftovers"}
+    # Fewer workers end only that some are idle.
+    plan = plans.incident()
+    fewer = plans.data(2, 4, 2, imbalance_percent=0.0)
+    plan.corrections = [
+        plans.correction("fewer-workers", fewer, changes={"data.workers": 2}, recommended=True)
+    ]
+    assert set(remedies(picture(plan=plans.as_json(plan)))) == {
+        *("leftovers", "workers-exceed-shards", "idle-reader", "rank-without-data"),
+    }
 
 
 def test_the_picture_of_a_relaunch(

@@ -7,6 +7,7 @@ import pytest
 from bitwatch.record.readers import judged
 from bitwatch.record.view import View
 from bitwatch.tui.reader_grid import SHAPES
+from bitwatch.tui.readings import Rates
 from bitwatch.tui.widgets.readers import ReaderPanel
 from tests.tui import views
 
@@ -15,6 +16,18 @@ def lines(view: View, width: int = 66, height: int = 14) -> list[str]:
     panel = ReaderPanel()
     panel.show(view, views.NOW)
     return [line.text for line in panel.draw(width, height)]
+
+
+@pytest.fixture
+def views_of_rank() -> tuple[View, Rates]:
+    """Two readers of rank 0 that make 125 samples a second each."""
+    view, rates = views.on_l4s(), Rates()
+    for _ in range(2):
+        rates.take(view, judged(view, views.NOW))
+        for reader in view.readers:
+            reader.t += 2
+            reader.samples += 250 if reader.state == "reading" else 0
+    return view, rates
 
 
 def test_every_reader_has_a_shape_and_a_word() -> None:
@@ -40,6 +53,29 @@ def test_rates_come_from_successive_accounts() -> None:
     panel.show(view, views.NOW + 2)
     row = next(line.text for line in panel.draw(66, 14) if "rank 0" in line.text)
     assert row.split()[-4:-1] == ["250", "3", "%"]
+
+
+def test_what_no_longer_reads_has_no_rate(views_of_rank: tuple[View, Rates]) -> None:
+    view, rates = views_of_rank
+    assert rates.samples(0) == 250
+    view.readers[0].moved = views.NOW - 100
+    rates.take(view, judged(view, views.NOW))
+    assert (rates.samples(0), rates.of_reader((0, 0))) == (125, 0.0)
+    view.readers[1].state = "done"
+    rates.take(view, judged(view, views.NOW))
+    assert (rates.samples(0), rates.text_bytes(0)) == (0, 0)
+
+
+def test_a_new_attempt_has_rates_of_its_own(views_of_rank: tuple[View, Rates]) -> None:
+    view, rates = views_of_rank
+    view.attempt += 1
+    view.workers, view.readers = 1, view.readers[:1]
+    rates.take(view, judged(view, views.NOW))
+    assert not rates.known()
+    view.readers[0].t += 1
+    view.readers[0].samples += 10
+    rates.take(view, judged(view, views.NOW))
+    assert (rates.samples(0), rates.of_reader((0, 1))) == (10, None)
 
 
 def test_a_new_epoch_is_no_negative_rate() -> None:
@@ -157,7 +193,7 @@ def test_the_list_has_a_line_a_reader_and_the_worst_first() -> None:
     heading = next(at for at, row in enumerate(rows) if row.startswith("rank  worker"))
     first = rows[heading + 1].split()
     assert first[:6] == ["1", "1", "51319", "▲", "stuck", "s1"]
-    assert first[6:] == ["14", "s", "632", "4,250", "3.0", "MiB", "1.5", "MiB"]
+    assert first[6:] == ["14", "s", "632", "4,250", "3.0", "MiB", "0", "B"]
     listed = [row for row in rows[heading + 1 :] if row and row[0].isdigit()]
     assert len(listed) == 16
     assert [row.split()[4] for row in listed[1:9]] == ["idle"] * 8

@@ -38,8 +38,8 @@ class ReaderPanel(Panel):
         self._judged: Mapping[Key, Judged] = {}
 
     def remember(self, view: View) -> None:
-        self._rates.take(view)
         self._judged = judged(view, self.now)
+        self._rates.take(view, self._judged)
 
     # -----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from bitwatch import config as configuration
 from bitwatch.record import events, rundir
-from bitwatch.record.journal import read_all
+from bitwatch.record.journal import JournalWriter, read_all
 from tests.conftest import until
 from trainer.data import account, lost, row_groups, sharing, source
 from trainer.data.account import Desk
@@ -153,6 +153,110 @@ def test_an_account_that_cannot_tell_its_shard_goes_on(run: rundir.RunDir) -> No
         ("reading", None),
         ("done", None),
     ]
+
+
+def test_the_longest_finished_read_is_known_to_the_next_epoch(run: rundir.RunDir) -> None:
+    desk = Desk(run.path, 1, 0, "train")
+    told_by = desk.open(0, 0, 0, [3])
+    looks: list[int] = []
+
+    def where() -> tuple[int, object]:
+        looks.append(1)
+        return 3, None
+
+    told_by.begin(where)
+    assert told(run)[-1].longest_read_s is None
+    until(lambda: len(looks) > 5, "looks at one read")
+    told_by.record.rows += 1
+    told_by.waits()
+    until(lambda: told(run)[-1].state == "waiting", "the read to have ended")
+    longest = told(run)[-1].longest_read_s
+    assert longest is not None and longest >= 3 * account.SELDOM_S
+    seen = len(looks)
+    until(lambda: len(looks) > seen + 10, "looks at a reader that waits")
+    told_by.say("done")
+    told_by.close()
+    assert told(run)[-1].longest_read_s == longest
+    after = desk.open(0, 0, 1, [3])
+    assert after.record.longest_read_s == longest
+    after.close()
+
+
+def test_a_pause_between_two_tries_is_no_read(run: rundir.RunDir) -> None:
+    told_by = Desk(run.path, 1, 0, "train").open(0, 0, 0, [3])
+    looks: list[int] = []
+    told_by.begin(lambda: (3, looks.append(1)))
+    told_by.say_again("away")
+    seen = len(looks)
+    until(lambda: len(looks) > seen + 5, "looks at a reader that tries again")
+    told_by.record.rows += 1
+    told_by.say("reading")
+    told_by.waits()
+    until(lambda: told(run)[-1].state == "waiting", "the account to say so")
+    told_by.close()
+    assert (told(run)[-1].longest_read_s or 0.0) <= 2 * account.SELDOM_S
+
+
+class Full(JournalWriter):
+    """A disk that has no room while `full`."""
+
+    full = False
+
+    def write(self, record: events.Record, *, last_word: bool = False) -> bool:
+        return not self.full and super().write(record, last_word=last_word)
+
+
+def test_what_found_no_room_is_said_when_there_is(run: rundir.RunDir) -> None:
+    journal = Full(run.reader(1, 0, "train", 0, "0"))
+    told_by = account.Account(journal, events.Reader(shards=[3]))
+    told_by.begin(lambda: (3, None))
+    journal.full = True
+    told_by.say("waiting")
+    assert told(run)[-1].state == "reading"
+    journal.full = False
+    until(lambda: told(run)[-1].state == "waiting", "the account, late")
+    journal.full = True
+    told_by.say("done")
+    room = threading.Timer(0.3, setattr, (journal, "full", False))
+    room.start()
+    told_by.close()
+    assert told(run)[-1].state == "done"
+
+
+def test_a_disk_that_is_full_or_hangs_holds_up_no_end(
+    run: rundir.RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "LEAVE_S", 0.2)
+    journal = Full(run.reader(1, 0, "train", 0, "0"))
+    told_by = account.Account(journal, events.Reader(shards=[3]))
+    journal.full = True
+    told_by.say("done")
+    told_by.close()
+    told_by = account.Account(Full(journal.path), events.Reader(shards=[3]))
+    told_by._lock.acquire()  # as a write that never returns
+    ends = threading.Thread(target=lambda: (told_by.say("done"), told_by.close()), daemon=True)
+    ends.start()
+    ends.join(20)
+    assert not ends.is_alive()
+
+
+def test_a_text_is_read_where_no_thread_can_be_started(
+    tmp_path: Path, run: rundir.RunDir, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    (tmp_path / "text").write_text("aaaaaaa\n" * 4)
+    stream = PackedRows(
+        Lines(tmp_path / "text"), "text", ROW_BYTES, 2, Desk(run.path, 1, 0, "train")
+    )
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert [len(block) for block in stream] == [2, 2]
+    assert "can't start new thread, so nothing says what it does" in capfd.readouterr().out
+    reading = [one for one in told(run) if one.state == "reading"]
+    assert reading[-1].moved == 0.0  # nobody knows: it is not called stuck
+    assert told(run)[-1].state == "done"
 
 
 # ---------------------------------------------------------------------------------------
