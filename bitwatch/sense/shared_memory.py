@@ -20,6 +20,15 @@ GONE = b" (deleted)"
 MAPS_BYTES = 16 << 20
 
 
+def free_mib() -> float | None:
+    """Room below /dev/shm; None where there is none."""
+    try:
+        facts = os.statvfs(FOLDER)
+    except OSError:
+        return None
+    return facts.f_bavail * facts.f_frsize / 2**20
+
+
 def mapped(stat: Stat) -> set[str]:
     """The names that it has mapped and that are still there; empty where it may not be known."""
     try:
