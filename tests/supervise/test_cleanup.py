@@ -110,7 +110,10 @@ def test_what_starts_others_when_told_to_leave_is_ended_with_them() -> None:
             if stat.session == first.session and stat.state not in "ZX"
         ]
 
-    ended, survivors = cleanup.clean(find, 1.0)
+    try:
+        ended, survivors = cleanup.clean(find, 1.0)
+    finally:
+        child.kill()
     assert survivors == []
     assert first.key in [one.key for one in ended]
     assert {one.how for one in ended} == {"SIGTERM", "SIGKILL"}
@@ -145,9 +148,12 @@ def test_trackers_leave_by_themselves_after_the_others() -> None:
             if stat.session == parent.pid and stat.state not in "ZX"
         ]
 
-    until(lambda: len(find()) == 3, "the parent, its child and the tracker")
-    tracker = next(target.key for target in find() if target.role == cleanup.TRACKER)
-    ended, survivors = cleanup.clean(find, 2.0)
+    try:
+        until(lambda: len(find()) == 3, "the parent, its child and the tracker")
+        tracker = next(target.key for target in find() if target.role == cleanup.TRACKER)
+        ended, survivors = cleanup.clean(find, 2.0)
+    finally:
+        parent.kill()
     assert survivors == [] and find() == []
     how = {one.key: one.how for one in ended}
     assert how.get(tracker, "by itself") == "by itself"
