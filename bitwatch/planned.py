@@ -63,9 +63,11 @@ def _table(data: DataPlan, corrections: list[Correction]) -> Iterator[str]:
     head = ("corrections", "readers busy", "idle", "read", "steps", "to write", "resume")
     rows = [("  as it is", *_effect(data), "", "")]
     for one in corrections:
-        first = "by hand" if not one.changes else "nothing"
+        first = "nothing"
         if one.prepare_bytes:
             first = f"{size(one.prepare_bytes)}, {duration(one.prepare_s)}"
+        if not one.changes:
+            first = f"{size(one.prepare_bytes)} by hand" if one.prepare_bytes else "by hand"
         mark = "* " if one.recommended else "  "
         rows.append((mark + one.id, *_effect(one.data), first, one.resume))
     for name, *cells, resume in (head, *rows):

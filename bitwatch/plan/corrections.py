@@ -145,6 +145,7 @@ def _more_files(config: configuration.Config, facts: DataFacts, data: DataPlan) 
         better,
         f"The text in {better.readers} equal files, one for each reader. "
         + more_files.how(config, facts, better.readers).removesuffix("."),
+        cost=more_files.cost(facts),
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from bitwatch import config as configuration
 from bitwatch.config import Config
 from bitwatch.plan import corrections, resume
+from bitwatch.plan.cures import CURED
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.preflight import make_plan
 from bitwatch.plan.result import Plan
@@ -109,6 +110,7 @@ def following(run: RunDir, attempt: int, correction: str) -> Following:
                 f"{key} = {value} instead of {configuration.value(config, key)}"
                 for key, value in changes.items()
             )
+            words += found["against"]
             config = configuration.changed(config, changes)
             # Of an attempt that was itself allowed to, the checkpoint may be an earlier one's.
             allowed = "new-epoch" in (found["resume"], found["attempt_resume"])
@@ -239,11 +241,22 @@ def _correction(run: RunDir, attempt: int, wanted: str) -> dict[str, Any]:
     try:
         plan = msgspec.json.decode(run.plan(attempt).read_bytes())
         found = next(c for c in plan["corrections"] if c["id"] == wanted and c["changes"])
-        return {"resume": "new-epoch", "attempt_resume": plan.get("resume"), **found}
+        return {
+            "resume": "new-epoch",
+            "attempt_resume": plan.get("resume"),
+            "against": _against(plan),
+            **found,
+        }
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, StopIteration):
         raise RunDirError(
             f"{run.plan(attempt)}: offers no correction {wanted!r} that can be launched"
         ) from None
+
+
+def _against(plan: dict[str, Any]) -> str:
+    """What the correction is for: the first sentence of what is wrong with the plan."""
+    wrong = [problem["text"] for problem in plan.get("problems", ()) if problem["id"] in CURED]
+    return f" ({wrong[0].partition('. ')[0].removesuffix('.')})" if wrong else ""
 
 
 def _relaunched_by(run: RunDir, attempt: int) -> int:

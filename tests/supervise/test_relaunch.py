@@ -70,7 +70,8 @@ def test_the_next_attempt_has_the_correction_and_says_so(run: RunDir) -> None:
     relaunch.ask(run, 1, "indexed", "somebody")
     launch, said = take_up(run, "stopped")
     assert said == []
-    cause = "relaunch of attempt 1: data.sharding = indexed instead of as-is"
+    why = "2 of 4 readers idle: 2 shards for 2 ranks x 2 workers"
+    cause = f"relaunch of attempt 1: data.sharding = indexed instead of as-is ({why})"
     assert launch == relaunch.Launch(2, "somebody", cause, 1, "indexed")
     plan = json.loads(run.plan(2).read_bytes())
     assert (plan["data"]["mode"], plan["data"]["readers_idle"]) == ("indexed", 0)
