@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bitwatch.record import events, rundir
-from bitwatch.record.follow import Follower
+from bitwatch.record.follow import Follower, lives
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense import processes, shared_memory
@@ -127,8 +127,11 @@ class Cleaner:
             found.notes.append(f"pid {pids}: is no leftover and no suspect; left alone")
         _, before = _memory_of_gpus()
         self._ask_supervisors(found)
+        handed_over = [one for one in found.own if not lives(one.pid, one.starttime)]
+        for one in handed_over:
+            one.ended = "by its supervisor"
         ended, left = cleanup.clean(lambda: self._targets(meant), grace_s)
-        found.killed = [self._named(one) for one in ended]
+        found.killed = [*handed_over, *(self._named(one) for one in ended)]
         found.survivors = [self._named(one) for one in left]
         self._machine.verdicts()
         found.shared_memory = self._unlink()

@@ -126,7 +126,10 @@ def test_neither_ourselves_nor_our_ancestors(run: RunDir) -> None:
     me, parent = os.getpid(), os.getppid()
     keys = [(me, kernel.own_starttime()), (parent, kernel.starttime(parent) or 0)]
     journal(run, ATTEMPT, *(start(key) for key in keys), ENDED)
-    assert commands.clean(run) == "nothing is left of ended attempts"
+    cleaner = Cleaner(run.path.parent, run)
+    found = cleaner.look()
+    assert not {one.pid for one in found.own} & {me, parent}
+    assert cleaner.clean(found, (), "test", 0.0).killed == []
 
 
 def test_an_attempt_that_may_live_is_not_touched(run: RunDir, sleeper: Key) -> None:
