@@ -83,10 +83,7 @@ def impossible(c: Config) -> Iterator[str]:
 
 def unbuilt(c: Config) -> Iterator[str]:
     """Values whose work does not exist in this version: refused, never ignored."""
-    wishes = (
-        ("data.streaming", c.data.streaming, True),
-        ("watch.max_processes", c.watch.max_processes, None),
-    )
+    wishes = (("data.streaming", c.data.streaming, True),)
     for key, value, built in wishes:
         if value != built:
             yield f"{key}: {toml_value(value)} is not built yet; {_instead(built)}"

@@ -171,6 +171,37 @@ def stop(run_id: str, now: bool) -> int:
 
 
 @commands.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Of all runs; so it is without a RUN.")
+@click.option("--dry-run", is_flag=True, help="Only list.")
+@click.option("--yes", is_flag=True, help="End what is proven to be ours and over, unasked.")
+@click.option("--pid", "pids", type=int, multiple=True, help="Also end this one of the others.")
+@click.option("--json", "as_json", is_flag=True, help="The whole result as JSON.")
+def clean(
+    run_id: str | None,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+    pids: tuple[int, ...],
+    as_json: bool,
+) -> int:
+    """Find and end what ended runs have left behind.
+
+    Only processes that are proven to belong to a run of yours, which is over, are ended; others
+    that may be ours, or only look like it, are listed, and ended when their --pid is given.
+    """
+    from bitwatch import cleaned
+    from bitwatch import config as configuration
+    from bitwatch.record import rundir
+
+    if run_id is not None and everything:
+        raise click.UsageError("give a RUN, or --all, not both")
+    home = configuration.home()
+    run = rundir.find(home, run_id) if run_id is not None else None
+    return cleaned.clean(home, run, set(pids), act=yes, look_only=dry_run, as_json=as_json)
+
+
+@commands.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--rank", type=int, help="Only this rank's.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")

@@ -124,7 +124,5 @@ def _step(config: Config) -> str:
     text_bytes = batch * bytes_per_sequence(config.model)
     return (
         f"{counted(batch, 'sequence')} of {config.model.context:,} bits, {text_bytes:,} bytes of text: "
-        f"{config.parallel.ranks} ranks x {micro} x {counted(passes, 'pass')}".replace(
-            "passs", "passes"
-        )
+        f"{config.parallel.ranks} ranks x {micro} x {counted(passes, 'pass')}"
     )

@@ -75,5 +75,6 @@ def percent(share: float | None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """1 shard, 2 shards"""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    """1 shard, 2 shards, 2 processes"""
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{ending}"

@@ -16,7 +16,8 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, view
 from bitwatch.strict import ConfigError
-from bitwatch.supervise import begin, control, leftovers, stopping
+from bitwatch.supervise import begin, control, stopping
+from bitwatch.supervise import clean as cleaning
 from bitwatch.supervise import relaunch as wished
 
 GRACE_S = 3.0
@@ -99,8 +100,12 @@ def _by_file(run: RunDir, attempt: int, correction: str, by: str) -> str:
 
 
 def clean(run: RunDir) -> str:
-    """Ends what ended attempts have left behind. Raises RunDirError or ControlError."""
-    return leftovers.clean(run, f"the screen (pid {os.getpid()})", _grace_s(run))
+    """Ends what is proven to be left of ended attempts. Raises RunDirError."""
+    if elsewhere := rundir.is_here(run.identity()):
+        raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
+    cleaner = cleaning.Cleaner(run.path.parent, run)
+    by = f"the screen (pid {os.getpid()})"
+    return cleaning.said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
 
 
 def _grace_s(run: RunDir) -> float:

@@ -70,6 +70,7 @@ class JournalState(msgspec.Struct):
     actions: list[events.Action] = []
     processes: dict[tuple[int, int], events.ProcessStart] = {}
     exits: dict[tuple[int, int], events.ProcessExit] = {}
+    shared: dict[tuple[int, int], set[str]] = {}
     minutes: int = 0
     updated: float = 0.0
 
@@ -157,6 +158,9 @@ def _journal(state: JournalState, record: codec.Any_) -> None:
             state.processes[record.pid, record.starttime] = record
         case events.ProcessExit():
             state.exits[record.pid, record.starttime] = record
+        case events.SharedMemory():
+            names = state.shared.setdefault((record.pid, record.starttime), set())
+            names.update(record.names)
         case events.Minute():
             state.minutes += 1
 

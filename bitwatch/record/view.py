@@ -53,7 +53,7 @@ class View(msgspec.Struct, kw_only=True):
     launched, `cause` why it ended. `rank_steps` has the newest step record of every rank,
     `rank_epochs` its newest end of an epoch, `data_shares` the share of its recent steps that it
     waited for data, `models` what rank 0 of each attempt has built, `sampled` the time at which
-    `processes` were seen. `leftovers` are what lives of ended attempts, `past_alerts` the
+    `processes` were seen. `leftovers` are what lives of ended attempts, `exits` those of its ranks, `past_alerts` the
     history: raised and cleared, in that order."""
 
     run: str = ""
@@ -95,6 +95,8 @@ class View(msgspec.Struct, kw_only=True):
     plan: dict[str, Any] = {}
     readers: list[events.Reader] = []
     rank_steps: dict[int, events.Step] = {}
+    last_words: dict[int, events.RankEnded] = {}
+    exits: list[events.ProcessExit] = []
     processes: list[ProcessRow] = []
     sampled: float | None = None
     gpus: events.Gpus | None = None
@@ -159,6 +161,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         grace_s=started.grace_s,
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
+        last_words={n: rank.ended for n, rank in ranks.items() if rank.ended},
+        exits=_exits(state, number),
         rank_steps={n: rank.step for n, rank in ranks.items() if rank.step},
         processes=[] if over and not liveness.supervisor else _processes(state),
         sampled=state.samples.processes.t if state.samples.processes else None,
@@ -170,6 +174,18 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         leftovers=list(liveness.leftovers),
         past_alerts=list(state.journal.alert_history),
     )
+
+
+def _exits(state: RunState, number: int) -> list[events.ProcessExit]:
+    """Of the ranks of an attempt, as far as the supervisor has seen them."""
+    journal = state.journal
+    return [
+        exit
+        for key, exit in journal.exits.items()
+        if exit.role == "rank"
+        and key in journal.processes
+        and journal.processes[key].attempt == number
+    ]
 
 
 def _processes(state: RunState) -> list[ProcessRow]:

@@ -8,18 +8,15 @@ and another pid namespace are never touched.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from bitwatch.record import events, rundir
-from bitwatch.record.follow import Follower, lives
+from bitwatch.record import events
+from bitwatch.record.follow import lives
 from bitwatch.record.journal import JournalWriter
-from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
-from bitwatch.sense import processes
-from bitwatch.supervise import cleanup, control, ending
+from bitwatch.supervise import cleanup
+from bitwatch.supervise.evidence import ancestors
 
 ROLES = {"agent", "prepare", "rank", "worker", "compile worker"}
-ANSWER_S = 15.0  # TERM, the grace, KILL, and a look at what is left
 
 
 def find(state: RunState, ended: set[int]) -> list[events.ProcessStart]:
@@ -44,7 +41,7 @@ def ended_attempts(state: RunState) -> set[int]:
 
 def end(state: RunState, ended: set[int], journal: JournalWriter, by: str, grace_s: float) -> str:
     """Ends them, tells the journal, and says in words what was done. For the one writer."""
-    spared = _ancestors()
+    spared = ancestors()
     found = [start for start in find(state, ended) if start.pid not in spared]
     if not found:
         return "nothing is left of ended attempts"
@@ -56,41 +53,6 @@ def end(state: RunState, ended: set[int], journal: JournalWriter, by: str, grace
     attempts = ", ".join(str(n) for n in sorted({p.attempt for p in found}))
     journal.write(events.Action(name="clean", by=by, on=f"attempt {attempts}", result=text))
     return text
-
-
-def clean(run: RunDir, by: str, grace_s: float) -> str:
-    """The same from a viewer: through the supervisor if there is one, else as the writer.
-
-    Raises RunDirError or ControlError, in a sentence, when it cannot be done.
-    """
-    identity = run.identity()
-    if elsewhere := rundir.is_here(identity):
-        raise rundir.RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
-    if run.lock_is_held():
-        request = control.Request("clean", by)
-        answer = control.ask(Path(identity.socket), request, ANSWER_S)
-        return answer.text
-    lock = rundir.Lock(run)
-    try:
-        return _alone(run, by, grace_s)
-    finally:
-        lock.release()
-
-
-def _alone(run: RunDir, by: str, grace_s: float) -> str:
-    follower = Follower(run)
-    follower.poll()
-    newest = follower.state.newest_attempt()
-    known = follower.state.journal.attempts.get(newest)
-    alive = follower.liveness()
-    if known and not known.ended and not alive.agent and not alive.ranks:  # the lock is ours
-        ending.close_dead(run, follower, newest, by)
-        follower.poll()
-    journal = JournalWriter(run.journal, run.reserve)
-    try:
-        return end(follower.state, ended_attempts(follower.state), journal, by, grace_s)
-    finally:
-        journal.close()
 
 
 def _names(found: list[events.ProcessStart]) -> str:
@@ -110,13 +72,3 @@ def _same_user(pid: int) -> bool:
         return os.stat(f"/proc/{pid}").st_uid == os.getuid()
     except OSError:
         return False
-
-
-def _ancestors() -> set[int]:
-    """Ourselves and all above us."""
-    found, pid = set(), os.getpid()
-    while pid and pid not in found:
-        found.add(pid)
-        stat = processes.read_stat(pid)
-        pid = stat.ppid if stat else 0
-    return found

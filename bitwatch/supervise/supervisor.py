@@ -27,6 +27,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
+from bitwatch.sense import session, shared_memory
 from bitwatch.supervise import (
     cleanup,
     control,
@@ -43,6 +44,7 @@ from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
 from bitwatch.supervise.watch import Watch
+from bitwatch.supervise.watch_processes import Around
 
 TRACKERS_S = 2.0  # a spared resource tracker leaves by itself in milliseconds
 LOCKED, UNUSABLE = 4, 2
@@ -61,7 +63,8 @@ class Supervisor:
         self.samples = SampleWriter(run.samples)
         self.follower = Follower(run)
         self.tree = Tree(self.journal, self.samples, attempt)
-        self.watch = Watch(self.journal)
+        self.watch = Watch(self.journal, self.config.watch.max_processes)
+        self.session = tuple(session.will_kill())
         self.sensor = Sensor(self.config.watch.sample_s)
         self.agent: tuple[int, int] | None = None
         self.agent_exit: reaper.Exit | None = None
@@ -154,7 +157,8 @@ class Supervisor:
         self._look()
         self.tree.sample(self.sensor.latest)
         self.sensor.check(selector)
-        self.watch.look(self._view(), time.time())
+        around = Around(shared_memory.free_mib(), self.session)
+        self.watch.look(self._view(), time.time(), around)
         self.look_for_stop()
 
     def _look(self) -> None:

@@ -15,12 +15,13 @@ from bitwatch.record.follow import lives
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import RunState
-from bitwatch.sense import processes
+from bitwatch.sense import processes, shared_memory
 from bitwatch.sense.processes import Key, Scanner, Stat
 from bitwatch.supervise.reaper import Exit
 
 SETTLE_S = 3.0  # a process that nobody has claimed by then is recorded as "other"
 MINUTE_S = 60.0
+SHARED_S = 10.0  # between two looks at what is mapped, a millisecond or two for each process
 # The roles in which nobody records itself. What looks like a rank or a worker and has not said
 # so may be another program's.
 UNCLAIMED = {"prepare", "resource tracker", "compile worker"}
@@ -38,6 +39,8 @@ class Tree:
         self._exits: dict[int, Exit] = {}
         self._provisional: dict[Key, str] = {}
         self._minute_ends = time.monotonic() + MINUTE_S
+        self._shared: dict[Key, set[str]] = {}
+        self._shared_due = time.monotonic() + 1.0
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
 
@@ -100,10 +103,29 @@ class Tree:
                 )
             )
         self._cpu = {key: self._cpu[key] for key in self.own}
+        self._note_shared_memory(now)
         self._samples.write(events.Processes(attempt=self._attempt, processes=rows))
         if now >= self._minute_ends:
             self._minute_ends = now + MINUTE_S
             self._journal.write(aggregate(rows, gpus))
+
+    def _note_shared_memory(self, now: float) -> None:
+        """Names below /dev/shm, while those live who have mapped them: nobody can tell
+        afterwards. Soon after a process begins, and then now and then."""
+        due = now >= self._shared_due
+        if due:
+            self._shared_due = now + SHARED_S
+        for key, stat in self.own.items():
+            if not due and key in self._shared:
+                continue
+            known = self._shared.setdefault(key, set())
+            new = shared_memory.mapped(stat) - known
+            if new:
+                known |= new
+                pid, starttime = key
+                names = sorted(new)
+                self._journal.write(events.SharedMemory(pid=pid, starttime=starttime, names=names))
+        self._shared = {key: self._shared[key] for key in self.own if key in self._shared}
 
     def _name(self, stat: Stat, known: dict[int, str]) -> None:
         """Finds the role of a process and records it once it is sure."""

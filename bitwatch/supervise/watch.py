@@ -16,6 +16,7 @@ from bitwatch.record.recent import waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_model import another_model, lowered
+from bitwatch.supervise.watch_processes import NOWHERE, Around, about_processes
 from bitwatch.supervise.watch_readers import about_readers, remedy
 
 # Judged from the time since a reader's last word, which a clock that is set, or a machine that
@@ -25,17 +26,26 @@ LOOKS = 3
 
 
 def alerts(
-    view: View, now: float, waiting: Mapping[int, float] | None = None
+    view: View,
+    now: float,
+    waiting: Mapping[int, float] | None = None,
+    around: Around = NOWHERE,
+    most_processes: int | None = None,
 ) -> list[events.Alert]:
     """Everything that is wrong at this moment, each id once: what a later rule knows of an
     alert is more evidence for it. `waiting`: how much ranks wait for data, as was judged with
-    an eye on what was said before."""
+    an eye on what was said before. `around` is of the machine."""
     levels = waiting_levels(view.data_shares, {}) if waiting is None else waiting
     found: dict[str, events.Alert] = {}
     for rule in (planned, stalled, sensor, short_grace, resumed):
         for alert in rule(view):
             found.setdefault(alert.id, alert)
-    for alert in (*another_model(view), *lowered(view), *about_readers(view, now, levels)):
+    for alert in (
+        *another_model(view),
+        *lowered(view),
+        *about_processes(view, around, most_processes),
+        *about_readers(view, now, levels),
+    ):
         if alert.id not in found:
             found[alert.id] = alert
         else:
@@ -113,8 +123,9 @@ def resumed(view: View) -> Iterator[events.Alert]:
 class Watch:
     """Raises and clears alerts in the journal."""
 
-    def __init__(self, journal: JournalWriter) -> None:
+    def __init__(self, journal: JournalWriter, most_processes: int | None = None) -> None:
         self._journal = journal
+        self._most = most_processes
         self._raised: dict[str, events.Alert] = {}
         self._looks: dict[str, int] = {}  # in a row that have found it
         self._waiting: dict[int, float] = {}
@@ -123,9 +134,11 @@ class Watch:
         """What an earlier supervisor has raised and not cleared, so that it can be cleared."""
         self._raised |= {alert.id: alert for alert in raised}
 
-    def look(self, view: View, now: float) -> None:
+    def look(self, view: View, now: float, around: Around = NOWHERE) -> None:
         self._waiting = waiting_levels(view.data_shares, self._waiting)
-        present = {alert.id: alert for alert in alerts(view, now, self._waiting)}
+        present = {
+            alert.id: alert for alert in alerts(view, now, self._waiting, around, self._most)
+        }
         self._looks = {id: self._looks.get(id, 0) + 1 for id in present}
         for alert in present.values():
             before = self._raised.get(alert.id)

@@ -80,3 +80,81 @@ def test_only_what_is_proven_is_taken() -> None:
     taken = set(cleanup.ours({s.key: s for s in table.values()}, roles))
     expected = {"agent", "rank", "worker", "child of a worker", "compile worker"}
     assert taken == {table[name].key for name in expected}
+
+
+RESPAWNING = """
+import os, signal, sys
+def again(*_):
+    if os.fork():
+        os._exit(0)
+signal.signal(signal.SIGTERM, again)
+print(flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_what_starts_others_when_told_to_leave_is_ended_with_them() -> None:
+    """Each that is told to leave leaves a child behind in its session, found by looking anew."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", RESPAWNING], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout and child.stdout.readline()
+    first = processes.read_stat(child.pid)
+    assert first
+
+    def find() -> list[cleanup.Target]:
+        return [
+            cleanup.Target(stat.key, "worker")
+            for stat in processes.scan().values()
+            if stat.session == first.session and stat.state not in "ZX"
+        ]
+
+    try:
+        ended, survivors = cleanup.clean(find, 1.0)
+    finally:
+        child.kill()
+    assert survivors == []
+    assert first.key in [one.key for one in ended]
+    assert {one.how for one in ended} == {"SIGTERM", "SIGKILL"}
+    assert find() == []
+    assert child.wait() == 0
+
+
+def test_trackers_leave_by_themselves_after_the_others() -> None:
+    """A real spawn pool: its tracker ends when its last process has, and unlinks what it knows."""
+    program = (
+        "import multiprocessing as m, signal\n"
+        "if __name__ == '__main__':\n"
+        "    context = m.get_context('spawn')\n"
+        "    lock = context.Lock()\n"
+        "    child = context.Process(target=signal.pause)\n"
+        "    child.start()\n"
+        "    print(flush=True)\n"
+        "    signal.pause()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert parent.stdout and parent.stdout.readline()
+    commands = processes.CommandLines()
+
+    def find() -> list[cleanup.Target]:
+        return [
+            cleanup.Target(
+                stat.key, cleanup.TRACKER if "resource_tracker" in commands.get(stat) else "worker"
+            )
+            for stat in processes.scan().values()
+            if stat.session == parent.pid and stat.state not in "ZX"
+        ]
+
+    try:
+        until(lambda: len(find()) == 3, "the parent, its child and the tracker")
+        tracker = next(target.key for target in find() if target.role == cleanup.TRACKER)
+        ended, survivors = cleanup.clean(find, 2.0)
+    finally:
+        parent.kill()
+    assert survivors == [] and find() == []
+    how = {one.key: one.how for one in ended}
+    assert how.get(tracker, "by itself") == "by itself"
+    parent.wait()

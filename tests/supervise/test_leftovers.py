@@ -17,6 +17,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.supervise import leftovers
+from bitwatch.supervise.clean import Cleaner
 from tests.conftest import alive
 
 Key = tuple[int, int]
@@ -93,11 +94,14 @@ def test_a_recorded_worker_of_an_ended_attempt_is_ended_and_journaled(
 
 def test_what_ignores_sigterm_is_killed(run: RunDir, stubborn: Key) -> None:
     journal(run, ATTEMPT, start(stubborn), ENDED)
-    leftovers.clean(run, "test", grace_s=0.2)
+    cleaner = Cleaner(run.path.parent, run)
+    assert [one.ended for one in cleaner.clean(cleaner.look(), (), "test", 0.2).killed] == [
+        "SIGKILL"
+    ]
     assert not alive(stubborn)
 
 
-@pytest.mark.parametrize("role", ["other", "supervisor", "sensor", "resource tracker"])
+@pytest.mark.parametrize("role", ["other", "supervisor"])
 def test_other_roles_are_not_touched(run: RunDir, sleeper: Key, role: str) -> None:
     journal(run, ATTEMPT, start(sleeper, role=role), ENDED)
     assert found(run) == []
@@ -122,7 +126,10 @@ def test_neither_ourselves_nor_our_ancestors(run: RunDir) -> None:
     me, parent = os.getpid(), os.getppid()
     keys = [(me, kernel.own_starttime()), (parent, kernel.starttime(parent) or 0)]
     journal(run, ATTEMPT, *(start(key) for key in keys), ENDED)
-    assert commands.clean(run) == "nothing is left of ended attempts"
+    cleaner = Cleaner(run.path.parent, run)
+    found = cleaner.look()
+    assert not {one.pid for one in found.own} & {me, parent}
+    assert cleaner.clean(found, (), "test", 0.0).killed == []
 
 
 def test_an_attempt_that_may_live_is_not_touched(run: RunDir, sleeper: Key) -> None:

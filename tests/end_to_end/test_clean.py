@@ -1,0 +1,162 @@
+"""Hundreds of leftovers beside hundreds that look the same: all of the ones, none of the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitwatch.record import events, kernel, rundir
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.rundir import RunDir
+from bitwatch.sense import processes
+from tests.conftest import Shell, alive, until
+
+pytestmark = pytest.mark.slow
+CROWD = str(Path(__file__).parent.parent / "supervise" / "crowd.py")
+Key = tuple[int, int]
+
+
+class Crowd:
+    """Processes of the test, ended at its end by what they are."""
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+
+    def start(self, number: int, kind: str, **tags: str) -> list[Key]:
+        words = [f"{name}={value}" for name, value in tags.items()]
+        out = subprocess.run(
+            [sys.executable, CROWD, str(number), kind, *words],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+        keys = [(int(pid), kernel.starttime(int(pid)) or 0) for pid in out.split()]
+        self.keys += keys
+        until(lambda: all(_has_become(pid) for pid, _ in keys), "all of them to be there")
+        return keys
+
+    def end(self) -> None:
+        for pid, starttime in self.keys:
+            processes.send_signal(pid, starttime, signal.SIGKILL)
+
+
+def _has_become(pid: int) -> bool:
+    try:
+        return b"crowd.py" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True
+
+
+@pytest.fixture
+def crowd() -> Iterator[Crowd]:
+    made = Crowd()
+    yield made
+    made.end()
+
+
+def ended_run(home: Path) -> RunDir:
+    run = rundir.create(home, "demo")
+    rundir.new_attempt(run)
+    journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+    journal(run, events.AttemptEnded(attempt=1, state="failed"))
+    return run
+
+
+def journal(run: RunDir, *records: events.Record) -> None:
+    writer = JournalWriter(run.journal)
+    for record in records:
+        writer.write(record)
+    writer.close()
+
+
+def tags(run: RunDir) -> dict[str, str]:
+    return {
+        "BITWATCH_RUN": run.id,
+        "BITWATCH_ATTEMPT": "1",
+        "BITWATCH_DIR": str(run.path),
+    }
+
+
+def clean(shell: Shell, *words: str, code: int = 0) -> dict[str, Any]:
+    return json.loads(shell.run("clean", *words, "--json", code=code)[0])
+
+
+def pids(listed: list[dict[str, Any]]) -> set[int]:
+    return {one["pid"] for one in listed}
+
+
+def test_five_hundred_leftovers_and_as_many_that_look_the_same(
+    tmp_path: Path, crowd: Crowd
+) -> None:
+    shell = Shell(tmp_path)
+    run = ended_run(shell.home)
+    mine = [
+        *crowd.start(400, "willing", **tags(run)),
+        *crowd.start(60, "deaf", **tags(run)),
+        *crowd.start(20, "again", **tags(run)),
+    ]
+    stopped = crowd.start(20, "willing", **tags(run))
+    for pid, starttime in stopped:
+        assert processes.send_signal(pid, starttime, signal.SIGSTOP)
+    mine += stopped
+    recorded = [
+        events.ProcessStart(pid=pid, starttime=at, role="worker", rank=0, worker=0, attempt=1)
+        for pid, at in mine[::2]
+    ]
+    journal(run, *recorded)
+    innocent = crowd.start(500, "willing")
+    listed = clean(shell, "--all", "--dry-run")
+    assert pids(listed["own"]) == {pid for pid, _ in mine}
+    assert pids(listed["suspect"]) >= {pid for pid, _ in innocent}
+    assert {one["proof"] for one in listed["own"]} == {"recorded", "tagged"}
+    began = time.monotonic()
+    done = clean(shell, "--all", "--yes")
+    took_s = time.monotonic() - began
+    print(f"cleaned {len(done['killed'])} in {took_s:.1f} s")
+    assert done["survivors"] == []
+    assert pids(done["killed"]) >= {pid for pid, _ in mine}
+    assert not any(alive(key) for key in mine)
+    assert all(alive(key) for key in innocent)
+    assert {one["ended"] for one in done["killed"]} <= {"SIGTERM", "SIGKILL", "by itself"}
+    actions = [r for r in read_all(run.journal)[0] if isinstance(r, events.Action)]
+    assert [action.name for action in actions] == ["clean"]
+    assert clean(shell, "--all")["own"] == []
+
+
+def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_not(
+    tmp_path: Path, crowd: Crowd
+) -> None:
+    shell = Shell(tmp_path)
+    run = ended_run(shell.home)
+    (own,) = crowd.start(1, "willing", **tags(run))
+    notebook = subprocess.Popen(["/bin/sleep", "600"], env=tags(run), start_new_session=True)
+    key = (notebook.pid, kernel.starttime(notebook.pid) or 0)
+    rundir.remove(run.path)
+    shell.home.mkdir(exist_ok=True)
+    try:
+        found: dict[str, Any] = {}
+
+        def judged() -> bool:
+            found.update(clean(shell, "--all"))
+            return own[0] in pids(found["own"]) and key[0] in pids(found["confirm"])
+
+        until(judged, "both to be old enough to be judged")
+        assert "whose folder is gone" in found["own"][0]["why"]
+        done = clean(shell, "--all", "--yes")
+        assert pids(done["killed"]) == {own[0]}
+        assert alive(key) and not alive(own)
+        done = clean(shell, "--pid", str(notebook.pid), "--pid", str(os.getpid()))
+        assert pids(done["killed"]) == {notebook.pid}
+        assert f"pid {os.getpid()}: is no leftover" in done["notes"][0]
+    finally:
+        notebook.kill()
+        notebook.wait()
