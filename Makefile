@@ -23,7 +23,7 @@ screenshots: .venv/installed
 	$(BIN)/python bench/screenshots.py
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 15
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 15
 
 chaos: .venv/installed-dev
 	BITWATCH_CHAOS=100 $(BIN)/python -m pytest -q -s tests/end_to_end/test_chaos.py
