@@ -3,6 +3,7 @@
 A request and its answer are one JSON line each. Only the same user is answered: the folder is
 private, and the peer's uid is asked of the kernel. What it does also works without it (a stop
 is a file in the run directory); it is the quick way, and it says at once that someone is there.
+A supervisor that somebody has stopped (SIGSTOP) is told to go on by whoever asks it something.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import contextlib
 import hashlib
 import os
 import selectors
+import signal
 import socket
 import stat
 import struct
 from pathlib import Path
 
 import msgspec
+
+from bitwatch.sense.processes import read_stat, send_signal
 
 MESSAGE_BYTES = 64 << 10
 ANSWER_S = 5.0
@@ -126,10 +130,20 @@ def ask(path: Path, request: Request, limit_s: float = ANSWER_S) -> Answer:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
             peer.settimeout(limit_s)
             peer.connect(str(path))
+            _wake(peer)
             peer.sendall(msgspec.json.encode(request) + b"\n")
             return msgspec.json.decode(_line(peer), type=Answer)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ControlError(f"{path}: no supervisor answers ({error})") from None
+
+
+def _wake(peer: socket.socket) -> None:
+    """Whoever listens there is our supervisor by the kernel's word, and a stopped one would let
+    us wait for nothing."""
+    pid, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    found = read_stat(pid)
+    if found is not None and found.state == "T" and uid == os.getuid():
+        send_signal(*found.key, signal.SIGCONT)
 
 
 def _line(peer: socket.socket) -> bytes:

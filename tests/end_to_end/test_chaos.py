@@ -127,15 +127,15 @@ def live_ones(run: RunDir, role: str) -> list[Key]:
 
 
 def kill(run: RunDir, role: str, number: signal.Signals, chance: random.Random) -> bool:
-    """Whether there was one to be signalled. Who was stopped goes on after a while: it is then
-    that everybody has to cope with what has happened meanwhile."""
+    """Whether there was one to be signalled. Who was stopped stays so, or goes on after a while:
+    it is then that everybody has to cope with what has happened meanwhile."""
     keys = live_ones(run, role)
     if not keys:
         return False
     key = chance.choice(keys)
     if not processes.send_signal(*key, number):
         return False
-    if number == signal.SIGSTOP:
+    if number == signal.SIGSTOP and chance.random() < 0.5:
         time.sleep(1.0)  # a stop has no end that could be waited for
         processes.send_signal(*key, signal.SIGCONT)
     return True
@@ -197,6 +197,8 @@ def test_random_kills_leave_nothing_behind_and_harm_nobody(
         assert not [
             r for r in known if kernel.starttime(r.pid) == r.starttime and r.role != "other"
         ]
+        shared = [r for r in records if isinstance(r, events.SharedMemory)]
+        assert not [n for r in shared for n in r.names if Path("/dev/shm", n).exists()]
     left = json.loads(shell.run("clean", "--all", "--json")[0])
     assert left["own"] == []
     assert [one["pid"] for one in left["confirm"]] == [innocents.started[2].pid]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from bitwatch.sense.processes import read_stat
 from bitwatch.supervise import control
 from bitwatch.supervise.control import Answer, ControlError, Request
-from tests.conftest import PATIENCE_S
+from tests.conftest import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -110,3 +114,19 @@ def test_another_user_is_not_answered(path: Path) -> None:
     assert select.select([server], [], [], PATIENCE_S)[0]
     assert control.receive(server) is None
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_supervisor_that_was_stopped_goes_on_when_it_is_asked(path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from bitwatch.supervise import control\n"
+        "server = control.listen(Path(sys.argv[1])); server.setblocking(True)\n"
+        "print(flush=True)\n"
+        "peer, _ = control.receive(server); control.reply(peer, control.Answer(True, 'awake'))\n"
+    )
+    words = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as server:
+        assert server.stdout and server.stdout.readline()
+        server.send_signal(signal.SIGSTOP)
+        until(lambda: (stat := read_stat(server.pid)) and stat.state == "T", "the stop")
+        assert control.ask(path, Request("status"), PATIENCE_S).text == "awake"
+    assert server.returncode == 0
