@@ -127,10 +127,10 @@ class Facts:
     def user(self, stat: Stat) -> int:
         """The uid that owns it, or NOBODY. Root's, if the process hides its memory."""
         if stat.key not in self._users:
-            try:
-                self._users[stat.key] = os.stat(f"/proc/{stat.pid}").st_uid
-            except OSError:
+            user = owner(stat.pid)
+            if user == NOBODY:
                 return NOBODY
+            self._users[stat.key] = user
         return self._users[stat.key]
 
     def in_our_namespace(self, stat: Stat) -> bool | None:
@@ -182,6 +182,21 @@ class Facts:
             return UNKNOWN
         self._environments.keep(entry.stat, Environment(tags, known=True))
         return self._environments.get(entry.stat) or Environment(tags)
+
+
+def owner(pid: int) -> int:
+    """The uid of the process that has this pid now, or NOBODY. To root a process that hides its
+    memory looks like one of root's own, whoever runs it: its status tells."""
+    try:
+        user = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return NOBODY
+    if user == 0 == os.getuid():
+        for line in (read_raw(f"/proc/{pid}/status") or b"").splitlines():
+            if line.startswith(b"Uid:"):
+                return next((uid for uid in map(int, line.split()[1:]) if uid), 0)
+        return NOBODY  # gone, since
+    return user
 
 
 def find_tags(environment: bytes) -> Tags | None:
