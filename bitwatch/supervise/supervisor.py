@@ -78,6 +78,7 @@ class Supervisor:
     def launch(self, by: str, cause: str, relaunch_of: int = 0, correction: str = "") -> None:
         on_cpu = self.plan.get("device") != "cuda"
         self.follower.poll()  # earlier attempts have measured their checkpoints
+        relaunch.drop_unstarted(self.run, self.follower.state, but=self.attempt)
         self.tree.remember(self.follower.state)
         grace_s = self._grace_s()
         if self.attempt == 1:
