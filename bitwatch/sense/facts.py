@@ -125,7 +125,7 @@ class Facts:
         return self._environment(stat).known
 
     def user(self, stat: Stat) -> int:
-        """The uid that owns it, or NOBODY. Root's, if the process hides its memory."""
+        """The uid as which it runs, or NOBODY."""
         if stat.key not in self._users:
             user = owner(stat.pid)
             if user == NOBODY:
@@ -185,18 +185,12 @@ class Facts:
 
 
 def owner(pid: int) -> int:
-    """The uid of the process that has this pid now, or NOBODY. To root a process that hides its
-    memory looks like one of root's own, whoever runs it: its status tells."""
+    """The uid as which the process runs that has this pid now, or NOBODY. Of the files below,
+    the kernel says root when a process hides its memory; of the folder itself it never does."""
     try:
-        user = os.stat(f"/proc/{pid}").st_uid
+        return os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return NOBODY
-    if user == 0 == os.getuid():
-        for line in (read_raw(f"/proc/{pid}/status") or b"").splitlines():
-            if line.startswith(b"Uid:"):
-                return next((uid for uid in map(int, line.split()[1:]) if uid), 0)
-        return NOBODY  # gone, since
-    return user
 
 
 def find_tags(environment: bytes) -> Tags | None:

@@ -142,7 +142,9 @@ def take_over(run: RunDir, by: str, cause: str) -> int:
     try:
         configuration.load(run.config(attempt), lenient=True)  # which a supervisor must know
     except configuration.ConfigError as error:
-        raise RunDirError(f"attempt {attempt} has no supervisor, and can have none: {error}") from None
+        raise RunDirError(
+            f"attempt {attempt} has no supervisor, and can have none: {error}"
+        ) from None
     with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
         start_supervisor(run, attempt, "adopt", by, cause)
         return attempt

@@ -40,10 +40,8 @@ from tests.supervise.standins import (
 
 NEXT_PID = Path("/proc/sys/kernel/ns_last_pid")
 NOBODY = 65534
-HIDDEN = (  # to others its files in /proc look like root's, from then on
-    "import os; os.setuid(65534); print(flush=True); import time; time.sleep(600)"
-)
-BY_NAME = "print(flush=True); import time; time.sleep(600)"
+# From then on what it has in /proc looks like root's.
+HIDDEN = "import os, signal; os.setuid(65534); print(flush=True); signal.pause()"
 
 
 @pytest.fixture
@@ -63,7 +61,7 @@ def verdicts(run: RunDir) -> dict[int, Verdict]:
 
 
 def cleaned(run: RunDir) -> Result:
-    cleaner = Cleaner(run.path.parent)
+    cleaner = Cleaner(run.path.parent, run)
     return cleaner.clean(cleaner.look(), (), "test", 0.5)
 
 
@@ -89,7 +87,7 @@ def test_a_pid_that_means_another_process_by_now_is_not_signalled(
     """The worker ends after it was listed, and its pid is given out again, for real."""
     worker = standins.start()
     write(run, ATTEMPT, start(worker), ENDED)
-    cleaner = Cleaner(run.path.parent)
+    cleaner = Cleaner(run.path.parent, run)
     found = cleaner.look()
     assert [one.pid for one in found.own] == [worker[0]]
     time.sleep(0.02)  # a start time is told in hundredths of a second
@@ -107,12 +105,15 @@ def test_a_pid_that_means_another_process_by_now_is_not_signalled(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
-@pytest.mark.parametrize("program", [BY_NAME, HIDDEN], ids=["plain", "hides its memory"])
+@pytest.mark.parametrize("hidden", [False, True], ids=["plain", "hides its memory"])
 def test_a_process_of_another_user_is_not_ended_whatever_the_record_says(
-    run: RunDir, standins: Standins, program: str
+    run: RunDir, standins: Standins, hidden: bool
 ) -> None:
-    keywords = {} if program == HIDDEN else {"user": NOBODY, "group": NOBODY}
-    other = standins.start(program, **keywords)
+    if hidden:
+        other = standins.start(HIDDEN)
+        assert os.stat(f"/proc/{other[0]}/environ").st_uid == 0
+    else:
+        other = standins.start(looks=WORKER, user=NOBODY, group=NOBODY)
     write(run, ATTEMPT, start(other, "rank"), ENDED)
     verdict = verdicts(run)[other[0]]
     assert verdict.class_ == "never"
@@ -144,7 +145,7 @@ def test_what_a_person_started_inside_a_run_needs_a_confirmation(
             capture_output=True,
             text=True,
         ).stdout
-        until(lambda: (tmp_path / "worker").exists(), "the shell to have started its child")
+        until((tmp_path / "worker").exists, "the shell to have started its child")
         until(lambda: (tmp_path / "worker").read_text().strip(), "its pid")
         inside = [*map(int, told.split()), int((tmp_path / "worker").read_text())]
         keys = [(pid, kernel.starttime(pid) or 0) for pid in inside]
@@ -234,18 +235,18 @@ def test_of_another_boot_nothing_here_is_ours(run: RunDir, standins: Standins) -
     assert alive(worker)
 
 
-@pytest.mark.parametrize("directory", ["/" + "x" * 5000, "relative", "/proc/1/root/nowhere/\udcff"])
-def test_a_folder_that_nobody_can_look_at_is_not_gone(
-    run: RunDir, standins: Standins, directory: str
-) -> None:
+def test_a_folder_that_nobody_can_look_at_is_not_gone(run: RunDir, standins: Standins) -> None:
     """The environment of a process is text of whoever started it."""
-    odd = {**tags(run), "BITWATCH_DIR": directory}
-    worker = standins.start(looks=WORKER, env=odd)
-    settled(worker)
-    found = verdicts(run).get(worker[0])
-    gone = directory.startswith("/proc")
-    assert (found is not None and found.class_ == "own") == (gone and os.getuid() == 0)
-    assert alive(worker)
+
+    def told(directory: str) -> Key:
+        return standins.start(looks=WORKER, env={**tags(run), "BITWATCH_DIR": directory})
+
+    odd = [told("/" + "x" * 5000), told("relative"), told(f"{run.lock_file}\udcff")]
+    gone = told(f"{run.path}\udcff")
+    settled(*odd, gone)
+    found = verdicts(run)
+    assert found[gone[0]].class_ == "own" and found[odd[2][0]].class_ == "own"
+    assert not {pid for pid, _ in odd[:2]} & found.keys()
 
 
 def test_who_starts_a_leftover_of_another_class_meanwhile_is_not_ended(
@@ -255,7 +256,7 @@ def test_who_starts_a_leftover_of_another_class_meanwhile_is_not_ended(
     chosen, agent = standins.start(looks="daemon", env=tags(run)), standins.start()
     write(run, ATTEMPT, ENDED)
     settled(chosen)
-    cleaner = Cleaner(run.path.parent)
+    cleaner = Cleaner(run.path.parent, run)
     found = cleaner.look()
     assert [one.pid for one in found.confirm] == [chosen[0]]
     write(run, events.AttemptStarted(attempt=2, ranks=2), start(agent, "agent", 2))
