@@ -13,7 +13,8 @@ from bitwatch import config as configuration
 from bitwatch import screen
 from bitwatch.record.rundir import RunDir
 from bitwatch.strict import ConfigError
-from bitwatch.supervise.clean import Cleaner, Listed, Result
+from bitwatch.supervise.clean import Cleaner
+from bitwatch.supervise.result import Listed, Result
 from bitwatch.text import counted, duration, literal
 
 GRACE_S = 3.0
@@ -43,8 +44,8 @@ def clean(
     if not as_json:
         for line in before(found):
             click.echo(line)
-        if found.own and not asked and not look_only and screen.is_terminal():
-            asked = click.confirm(f"End {counted(len(found.own), 'process')}?")
+        if (question := _question(found)) and not asked and not look_only and screen.is_terminal():
+            asked = click.confirm(question)
     if asked:
         found = cleaner.clean(found, pids, f"bitwatch clean (pid {os.getpid()})", _grace_s(run))
     if as_json:
@@ -55,9 +56,26 @@ def clean(
     return SURVIVED if found.survivors else 0
 
 
+def _question(found: Result) -> str:
+    """What --yes would do; empty when that is nothing."""
+    parts = []
+    if found.own:
+        parts.append(f"end {counted(len(found.own), 'process')}")
+    if found.unclosed:
+        parts.append(f"close the record of {counted(len(found.unclosed), 'run')}")
+    if found.orphaned:
+        parts.append(f"give {counted(len(found.orphaned), 'run')} a supervisor again")
+    words = " and ".join(parts)
+    return f"{words[:1].upper()}{words[1:]}?" if words else ""
+
+
 def before(found: Result) -> Iterator[str]:
     if not any(getattr(found, name) for name, _ in SECTIONS):
         yield "nothing is left of ended runs"
+    for id_ in found.unclosed:
+        yield f"{literal(id_)}: nothing of it lives, and its record is not closed: --yes closes it"
+    for id_ in found.orphaned:
+        yield f"{literal(id_)}: goes on without its supervisor: --yes starts a new one"
     for name, words in SECTIONS:
         listed = getattr(found, name)
         if listed:
@@ -75,6 +93,8 @@ def after(found: Result) -> Iterator[str]:
         yield f"unlinked {counted(len(found.shared_memory), 'file')} of shared memory"
     if found.freed_gpu_mib is not None:
         yield f"{found.freed_gpu_mib:,.0f} MiB of GPU memory came back"
+    for line in (*found.closed, *found.taken_over):
+        yield literal(line)
     for one in found.survivors:
         yield f"! still there  {_line(one)}  {one.ended}"
     for note in found.notes:

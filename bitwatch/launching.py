@@ -40,14 +40,19 @@ def settings(
     if sharding:
         changes = (*changes, f'data.sharding="{sharding}"')
     if old and named is None:
-        newest = old.attempts()[-1]
-        config = configuration.load(old.config(newest), changes, lenient=True)
+        config = configuration.load(old.config(_configured(old)), changes, lenient=True)
     else:
         config = configuration.load(configuration.find(named), changes)
     if old and config.data.sharding == "ask":  # a run that is under way has its answer
-        recorded = configuration.load(old.config(old.attempts()[-1]), lenient=True)
+        recorded = configuration.load(old.config(_configured(old)), lenient=True)
         config.data.sharding = recorded.data.sharding
     return configuration.anchored(config, Path.cwd())
+
+
+def _configured(old: RunDir) -> int:
+    """The newest attempt that has its settings: whoever was making one may have died over it."""
+    attempts = old.attempts()
+    return next((n for n in reversed(attempts) if old.config(n).exists()), attempts[-1])
 
 
 def resumable(old: RunDir) -> RunDir:

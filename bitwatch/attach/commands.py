@@ -19,6 +19,7 @@ from bitwatch.strict import ConfigError
 from bitwatch.supervise import begin, control, stopping
 from bitwatch.supervise import clean as cleaning
 from bitwatch.supervise import relaunch as wished
+from bitwatch.supervise.result import said
 
 GRACE_S = 3.0
 
@@ -100,12 +101,13 @@ def _by_file(run: RunDir, attempt: int, correction: str, by: str) -> str:
 
 
 def clean(run: RunDir) -> str:
-    """Ends what is proven to be left of ended attempts. Raises RunDirError."""
+    """Ends what is proven to be left of ended attempts, and sees to it that a run without a
+    supervisor is closed, or gets one. Raises RunDirError."""
     if elsewhere := rundir.is_here(run.identity()):
         raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
     cleaner = cleaning.Cleaner(run.path.parent, run)
     by = f"the screen (pid {os.getpid()})"
-    return cleaning.said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
+    return said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
 
 
 def _grace_s(run: RunDir) -> float:

@@ -8,6 +8,7 @@ a newer version) is a state of the picture with a sentence, never an exception.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -21,7 +22,7 @@ from bitwatch.record import events
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, View, view
-from bitwatch.supervise import leftovers
+from bitwatch.supervise import begin, leftovers
 
 TICK_S = 0.22  # between two looks at the files
 QUIET_S = 1.0  # a picture at least so often, for what only time changes
@@ -79,6 +80,7 @@ class Feed:
     def _read(self) -> None:
         reading = Reading(self.run)
         shown = 0.0
+        taken_over = False
         while not self._closed.is_set():
             began = time.monotonic()
             try:
@@ -87,6 +89,9 @@ class Feed:
                     shown = began
                     self._hand_over(reading.snapshot())
                 self._go_on.wait()
+                if not taken_over:
+                    taken_over = True
+                    self._take_over()
                 while reading.behind and time.monotonic() - began < TICK_S:
                     reading.fill(FILL_S)
                     if self._closed.wait(BREATH_S):
@@ -96,6 +101,13 @@ class Feed:
                 reading = Reading(self.run)
                 self._closed.wait(FAILED_S)
             self._closed.wait(max(0.0, TICK_S - (time.monotonic() - began)))
+
+    def _take_over(self) -> None:
+        """Who comes to look after a run brings it a supervisor, if it has lost its own. What
+        stands in the way is on the picture already: that it has none."""
+        if not self._closed.is_set():
+            with contextlib.suppress(RunDirError, OSError):
+                begin.take_over(self.run, f"the screen (pid {os.getpid()})", "attach")
 
     def _hand_over(self, snapshot: Snapshot) -> None:
         self.latest = snapshot

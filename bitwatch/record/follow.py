@@ -96,7 +96,7 @@ class Follower:
         young = False
         try:
             identity = self.run.identity()
-            young = time.time() - identity.created < YOUNG_S
+            young = abs(time.time() - identity.created) < YOUNG_S  # a clock may be set back
             if elsewhere := rundir.is_here(identity):
                 return Liveness(elsewhere=elsewhere)
         except rundir.RunDirError:

@@ -125,12 +125,12 @@ class Facts:
         return self._environment(stat).known
 
     def user(self, stat: Stat) -> int:
-        """The uid that owns it, or NOBODY. Root's, if the process hides its memory."""
+        """The uid as which it runs, or NOBODY."""
         if stat.key not in self._users:
-            try:
-                self._users[stat.key] = os.stat(f"/proc/{stat.pid}").st_uid
-            except OSError:
+            user = owner(stat.pid)
+            if user == NOBODY:
                 return NOBODY
+            self._users[stat.key] = user
         return self._users[stat.key]
 
     def in_our_namespace(self, stat: Stat) -> bool | None:
@@ -182,6 +182,15 @@ class Facts:
             return UNKNOWN
         self._environments.keep(entry.stat, Environment(tags, known=True))
         return self._environments.get(entry.stat) or Environment(tags)
+
+
+def owner(pid: int) -> int:
+    """The uid as which the process runs that has this pid now, or NOBODY. Of the files below,
+    the kernel says root when a process hides its memory; of the folder itself it never does."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return NOBODY
 
 
 def find_tags(environment: bytes) -> Tags | None:

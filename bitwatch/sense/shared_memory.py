@@ -1,13 +1,15 @@
 """Files below /dev/shm: which a process has mapped, and which nobody has.
 
 A process that is killed leaves the names that it made. They may be unlinked when they were
-recorded while it lived, are ours, and no process maps them any more.
+recorded while it lived, are ours, and no process maps them any more. A record is text that
+anybody may have written: what is no plain name of a plain file there is not touched.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat as modes
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,15 +40,16 @@ def mapped(stat: Stat) -> set[str]:
         return set()
     found = set()
     for line in data.splitlines():
-        at = line.find(PREFIX)
-        if at > 0 and not line.endswith(GONE):
-            found.add(os.fsdecode(line[at + len(PREFIX) :]))
-    return {name for name in found if "/" not in name}
+        # The path comes last: another folder may be called so too, as in /home/me/dev/shm/.
+        path = line.split(None, 5)[5:]
+        if path and path[0].startswith(PREFIX) and not path[0].endswith(GONE):
+            found.add(os.fsdecode(path[0][len(PREFIX) :]))
+    return {name for name in found if _is_plain(name)}
 
 
 def unlink_unused(names: Iterable[str], everything: Iterable[Stat]) -> list[str]:
     """Deletes those of `names` that are ours and that nobody of `everything` maps; which."""
-    here = {name for name in names if _is_ours(FOLDER / name)}
+    here = {name for name in names if _is_plain(name) and _is_ours(FOLDER / name)}
     if here:
         for stat in everything:
             here -= mapped(stat)
@@ -58,8 +61,15 @@ def unlink_unused(names: Iterable[str], everything: Iterable[Stat]) -> list[str]
     return gone
 
 
+def _is_plain(name: str) -> bool:
+    """Whether it can only mean something in the folder itself."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def _is_ours(path: Path) -> bool:
+    """A file of this user. Nobody maps a link by its own name, so none was ever recorded."""
     try:
-        return path.lstat().st_uid == os.getuid()
-    except OSError:
+        facts = path.lstat()
+    except (OSError, UnicodeError):
         return False
+    return modes.S_ISREG(facts.st_mode) and facts.st_uid == os.getuid()

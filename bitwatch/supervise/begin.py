@@ -125,6 +125,32 @@ def start_supervisor(
     raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")
 
 
+def take_over(run: RunDir, by: str, cause: str) -> int:
+    """Starts a supervisor for an attempt that has lost its own, while its agent or its ranks
+    live; the attempt, or 0 when there is none. Raises RunDirError when none can be started."""
+    identity = run.identity()
+    if identity.uid != os.getuid() or rundir.is_here(identity):
+        return 0
+    follower = Follower(run, glance=True)
+    follower.poll()
+    attempt = follower.state.newest_attempt()
+    alive = follower.liveness()
+    if ending.is_over(follower.state, attempt) or alive.supervisor:
+        return 0
+    if not alive.agent and not alive.ranks:
+        return 0
+    try:
+        configuration.load(run.config(attempt), lenient=True)  # which a supervisor must know
+    except configuration.ConfigError as error:
+        raise RunDirError(
+            f"attempt {attempt} has no supervisor, and can have none: {error}"
+        ) from None
+    with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
+        start_supervisor(run, attempt, "adopt", by, cause)
+        return attempt
+    return 0
+
+
 def close_record(run: RunDir, by: str) -> bool:
     """Writes the end of an attempt that nobody closed; whether there was one to close.
 

@@ -16,8 +16,8 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
-from bitwatch.record.view import END_STATES, is_echo, verdict, view
-from bitwatch.supervise import reaper
+from bitwatch.record.view import is_echo, verdict, view
+from bitwatch.supervise import escalation, reaper
 from bitwatch.supervise.reaper import Exit
 
 LOG_TAIL_BYTES = 64 << 10
@@ -38,14 +38,11 @@ def judge(
         return said
     if forced:
         return "stopped", forced
-    silent = [rank for rank in range(ranks) if rank not in words or not words[rank].ended]
-    reported = rank_exits(logs / "agent.log")
+    silent = _silent(state, attempt, ranks)
     if said and not is_echo(said[1]):
         return said
-    # torchrun ends the others with SIGTERM: whoever died of it was not the first.
-    first = [rank for rank in silent if reported.get(rank, -signal.SIGTERM) != -signal.SIGTERM]
-    if first:
-        return "failed", f"rank {first[0]} {_status(reported[first[0]])}, without a last word"
+    if first := _first_reported(silent, logs):
+        return "failed", first
     if said:
         return said
     if len(silent) == ranks and not words:
@@ -62,18 +59,67 @@ def judge(
     return "lost", f"torchrun ended ({reaper.describe(agent)}); {who} {missing}"
 
 
-def close_dead(run: RunDir, follower: Follower, attempt: int, by: str) -> None:
-    """Closes the record of an attempt of which nothing lives. The caller holds the lock."""
-    # The lock is held, but by us: that is no supervisor.
-    alive = msgspec.structs.replace(follower.liveness(), supervisor=False, young=False)
-    seen = view(follower.state, time.time(), alive)
-    word: events.EndState = seen.state if seen.state in END_STATES else "lost"  # type: ignore[assignment]
+def is_over(state: RunState, attempt: int) -> bool:
+    """Whether the record says so, of this attempt or by a later one."""
+    known = state.journal.attempts.get(attempt)
+    return (known is not None and known.ended is not None) or state.newest_attempt() > attempt
+
+
+def close_dead(
+    run: RunDir, follower: Follower, attempt: int, by: str
+) -> tuple[events.EndState, str]:
+    """Closes the record of an attempt of which nothing lives; how it ended. The caller holds
+    the lock."""
+    state = follower.state
+    ended = of_the_dead(run, follower, attempt)
     journal = JournalWriter(run.journal, run.reserve)
     journal.write(
         events.Action(name="close", by=by, on=f"attempt {attempt}", result="exit status unknown")
     )
-    write(run, journal, follower.state, attempt, (word, seen.cause), "exit status unknown")
+    write(run, journal, state, attempt, ended, "exit status unknown")
     journal.close()
+    with contextlib.suppress(OSError):  # a folder that is read-only keeps it
+        run.reserve.unlink(missing_ok=True)
+    return ended
+
+
+def of_the_dead(run: RunDir, follower: Follower, attempt: int) -> tuple[events.EndState, str]:
+    """State and cause of an attempt whose supervisor died before it could say how it ended."""
+    state = follower.state
+    # The lock is held, but by us: that is no supervisor.
+    alive = msgspec.structs.replace(follower.liveness(), supervisor=False, young=False)
+    seen = view(state, time.time(), alive)
+    if seen.state in ("done", "stopped"):
+        return seen.state, seen.cause
+    if by_force := escalation.forced(state, attempt):
+        return "stopped", by_force
+    if seen.state == "failed" and not is_echo(seen.cause):
+        return "failed", seen.cause
+    known = state.journal.attempts.get(attempt)
+    ranks = known.started.ranks if known and known.started else 0
+    if first := _first_reported(_silent(state, attempt, ranks), run.logs(attempt)):
+        return "failed", first
+    if seen.state == "failed":
+        return "failed", seen.cause
+    began = [p for p in state.journal.processes.values() if p.attempt == attempt]
+    nobody = all(process.role == "supervisor" for process in began) and not state.ranks_of(attempt)
+    if nobody and not alive.elsewhere:
+        return "lost", "its supervisor died before it could start torchrun"
+    return "lost", seen.cause
+
+
+def _silent(state: RunState, attempt: int, ranks: int) -> list[int]:
+    """Ranks without a last word."""
+    words = state.ranks_of(attempt)
+    return [rank for rank in range(ranks) if rank not in words or not words[rank].ended]
+
+
+def _first_reported(silent: list[int], logs: Path) -> str:
+    """Which of the ranks that had no last word ended first, and how, by torchrun's report."""
+    reported = rank_exits(logs / "agent.log")
+    # torchrun ends the others with SIGTERM: whoever died of it was not the first.
+    first = [rank for rank in silent if reported.get(rank, -signal.SIGTERM) != -signal.SIGTERM]
+    return f"rank {first[0]} {_status(reported[first[0]])}, without a last word" if first else ""
 
 
 def write(

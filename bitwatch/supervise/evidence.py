@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from bitwatch.record import rundir
-from bitwatch.record.follow import Follower, lives
-from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.follow import YOUNG_S, Follower, lives
+from bitwatch.record.rundir import Identity, RunDir, RunDirError
 from bitwatch.record.state import RunState
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Scanner, Stat
@@ -62,7 +63,7 @@ class Machine:
             tags.run or "" if tags else "",
             tags.attempt or 0 if tags else 0,
             directory := (tags.directory or "") if tags else "",
-            bool(directory) and not Path(directory).exists(),
+            _is_gone(directory),
             tuple(scanner.gpu_files(stat)) if role else (),
         )
 
@@ -78,11 +79,11 @@ def facts_of(runs: Iterable[RunDir]) -> list[RunFacts]:
                 continue
             follower = Follower(run, glance=True)
             follower.poll()
-            found.append(_facts(run, follower.state))
+            found.append(_facts(run, identity, follower.state))
     return found
 
 
-def _facts(run: RunDir, state: RunState) -> RunFacts:
+def _facts(run: RunDir, identity: Identity, state: RunState) -> RunFacts:
     supervised = run.lock_is_held()
     journal = state.journal
     newest = state.newest_attempt()
@@ -92,7 +93,12 @@ def _facts(run: RunDir, state: RunState) -> RunFacts:
         start.role in ("agent", "prepare") and start.attempt == newest and lives(*key)
         for key, start in journal.processes.items()
     )
-    live = newest if not over and (supervised or agent_lives) else 0
+    # By their own word: who began after the supervisor's death stands nowhere else.
+    rank_lives = any(
+        rank.pid and lives(rank.pid, rank.starttime) for rank in state.ranks_of(newest).values()
+    )
+    live = newest if not over and (supervised or agent_lives or rank_lives) else 0
+    young = abs(time.time() - identity.created) < YOUNG_S  # a clock may be set back
     return RunFacts(
         run.id,
         str(run.path),
@@ -100,8 +106,23 @@ def _facts(run: RunDir, state: RunState) -> RunFacts:
         journal.exits,
         live=live,
         supervised=supervised,
+        unclosed=newest if not over and not live and not young else 0,
         shared_memory=frozenset(name for names in journal.shared.values() for name in names),
     )
+
+
+def _is_gone(directory: str) -> bool:
+    """Whether there is no such folder; of one that may not be looked at, nobody knows. The
+    name is text of somebody else."""
+    if not directory.startswith("/"):
+        return False
+    try:
+        os.stat(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def ancestors() -> set[int]:

@@ -1,11 +1,13 @@
 """Starting torchrun on the installed trainer, and what every process below it inherits.
 
-    python -m bitwatch.supervise.launch [--prepare PROGRAM] COMMAND...
+    python -m bitwatch.supervise.launch [--when-recorded] [--prepare PROGRAM] COMMAND...
 
 is the shim between the supervisor and torchrun: it hands its own pid down as BITWATCH_AGENT
 (the ranks check it against their parent), lets PROGRAM prepare the text if there is one, and
 becomes torchrun by exec. One pid is the agent from the beginning to the end: whoever adopts,
-stops or cleans up need not know what it is just doing.
+stops or cleans up need not know what it is just doing. With --when-recorded it does nothing
+before its supervisor has written its pid into the record: a training that no record names
+could neither be taken over nor be stopped.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from bitwatch.config import Config
 from bitwatch.record.rundir import RunDir
 
+WHEN_RECORDED = "--when-recorded"
 TAGS = ("BITWATCH_RUN", "BITWATCH_ATTEMPT", "BITWATCH_DIR", "BITWATCH_AGENT")
 
 
@@ -88,28 +92,58 @@ def agent_command(config: Config) -> list[str]:
     ]
 
 
-def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s: float) -> int:
-    """Starts the agent in a session of its own, its output in agent.log, and returns its pid.
-    `grace_s` is what it leaves its ranks between TERM and KILL.
+class Agent(NamedTuple):
+    """An agent that waits until its supervisor says `go`. When the supervisor dies before that,
+    it ends without having done anything."""
+
+    pid: int
+    pipe: int
+
+    def go(self) -> None:
+        with contextlib.suppress(OSError):  # it is dead already, and that will be noticed
+            os.write(self.pipe, b"\n")
+        os.close(self.pipe)
+
+
+def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s: float) -> Agent:
+    """Starts the agent in a session of its own, its output in agent.log. `grace_s` is what it
+    leaves its ranks between TERM and KILL.
 
     posix_spawn, not Popen: the supervisor has one reaper, and Popen would be a second.
     """
     command = agent_command(config)
+    command.insert(3, WHEN_RECORDED)
     log = run.logs(attempt) / "agent.log"
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        command[0],
-        command,
-        agent_environment(run, attempt, config, on_cpu, grace_s),
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-        setsigmask=[],
-        setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
-    )
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        pid = os.posix_spawn(
+            command[0],
+            command,
+            agent_environment(run, attempt, config, on_cpu, grace_s),
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, reading, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
+        )
+    except OSError:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
+    return Agent(pid, writing)
+
+
+def _wait_to_be_recorded() -> None:
+    if not os.read(0, 1):
+        sys.exit("the supervisor died before it could record this process; nothing was started")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
 
 
 def _hold_text(run: RunDir, attempt: int) -> None:
@@ -125,6 +159,9 @@ def _hold_text(run: RunDir, attempt: int) -> None:
 def main() -> None:
     os.environ["BITWATCH_AGENT"] = str(os.getpid())
     words = sys.argv[1:]
+    if words[:1] == [WHEN_RECORDED]:
+        _wait_to_be_recorded()
+        words = words[1:]
     if words[:1] == ["--prepare"]:
         # It dies with us, and a stop it sees by itself: there is nothing to pass on to it.
         status = subprocess.run([sys.executable, words[1]], check=False).returncode

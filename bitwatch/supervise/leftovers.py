@@ -13,6 +13,7 @@ from bitwatch.record import events
 from bitwatch.record.follow import lives
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.state import RunState
+from bitwatch.sense.facts import owner
 from bitwatch.supervise import cleanup
 from bitwatch.supervise.evidence import ancestors
 
@@ -28,7 +29,7 @@ def find(state: RunState, ended: set[int]) -> list[events.ProcessStart]:
         if (start := journal.processes[key]).role in ROLES
         and start.attempt in ended
         and lives(*key)
-        and _same_user(start.pid)
+        and owner(start.pid) == os.getuid()
     ]
 
 
@@ -65,10 +66,3 @@ def _names(found: list[events.ProcessStart]) -> str:
     shown = [name(start) for start in found[:4]]
     more = [f"{len(found) - 4} more"] if len(found) > 4 else []
     return ", ".join(shown + more)
-
-
-def _same_user(pid: int) -> bool:
-    try:
-        return os.stat(f"/proc/{pid}").st_uid == os.getuid()
-    except OSError:
-        return False

@@ -49,7 +49,8 @@ class Seen(NamedTuple):
 
 class RunFacts(NamedTuple):
     """What one run's record says. `live` is the attempt that lives now, 0 for none; `foreign`
-    a training that we only watch, `shared_memory` names that its processes had mapped."""
+    a training that we only watch, `shared_memory` names that its processes had mapped.
+    `unclosed` is an attempt that is dead, and whose end nobody has written down."""
 
     id: str
     directory: str
@@ -59,6 +60,12 @@ class RunFacts(NamedTuple):
     supervised: bool = False
     foreign: bool = False
     shared_memory: frozenset[str] = frozenset()
+    unclosed: int = 0
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether an attempt goes on without its supervisor."""
+        return bool(self.live) and not self.supervised
 
 
 class Verdict(NamedTuple):
@@ -201,6 +208,10 @@ class _World:
         role, run, attempt = above.start.role, above.run, above.start.attempt
         why = f"below {role} {above.start.pid} of attempt {attempt}, in a session of its own"
         live = role == "supervisor" or (run.live and attempt == run.live)
+        if not live and seen.directory == run.directory:
+            tagged = self._tagged(seen)
+            if tagged is not None and tagged.class_ == "own":
+                return tagged
         class_: Class = "live" if live else "confirm"
         return Verdict(seen, class_, "descends", why, "other", run.id, attempt)
 
@@ -231,8 +242,9 @@ class _World:
         if known is None and not seen.gone:
             return None  # of a run in another folder of runs: that is where it is judged
         if known is not None:
-            live = known.supervised and not known.live
-            live = live or bool(known.live and seen.attempt == known.live)
+            # Without a number, or with one that the record does not know yet, it may be live.
+            newest = not 0 < seen.attempt < known.live
+            live = newest if known.live else known.supervised
         else:
             live = any(seen.directory in command for command in self.supervisors)
         told = f"its environment says run {seen.run}, attempt {seen.attempt}"

@@ -26,6 +26,7 @@ from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.state import RunState
 from bitwatch.strict import ConfigError
 from bitwatch.supervise import begin, ending, gather, leftovers, stopping, targets
 
@@ -197,6 +198,16 @@ def take_up(
         return None
 
 
+def drop_unstarted(run: RunDir, state: RunState, but: int = 0) -> None:
+    """Takes away attempts that were made and never launched: whoever made them has died. For
+    the holder of the lock. `but` is being launched."""
+    for number in run.attempts():
+        said = number in state.journal.attempts or number in state.prepares
+        began = said or bool(state.ranks_of(number)) or (run.logs(number) / "agent.log").exists()
+        if number != but and not began:
+            rundir.remove(run.attempt(number))
+
+
 def of_ended(run: RunDir, attempt: int, by: str) -> Launch | None:
     """The same for an attempt that had ended before anybody wished. Closes its record and ends
     what it has left behind first. Raises RunDirError when there is a later one already."""
@@ -212,6 +223,7 @@ def of_ended(run: RunDir, attempt: int, by: str) -> Launch | None:
     try:
         ended = leftovers.ended_attempts(follower.state)
         leftovers.end(follower.state, ended, journal, by, LEFTOVER_GRACE_S)
+        drop_unstarted(run, follower.state)
         return take_up(run, attempt, ("stopped", ""), journal)
     finally:
         journal.close()

@@ -20,6 +20,11 @@ class Stop(msgspec.Struct):
     t: float = 0.0
     now: bool = False
 
+    def forced(self) -> str:
+        """How an attempt has ended that was ended by signals for this."""
+        why = "at once" if self.now else "the ranks did not answer within the grace"
+        return f"stopped by {self.by}, without a checkpoint ({why})"
+
 
 def ask(
     run: RunDir, attempt: int, by: str, *, now: bool = False, to_relaunch: bool = False

@@ -78,6 +78,7 @@ class Supervisor:
     def launch(self, by: str, cause: str, relaunch_of: int = 0, correction: str = "") -> None:
         on_cpu = self.plan.get("device") != "cuda"
         self.follower.poll()  # earlier attempts have measured their checkpoints
+        relaunch.drop_unstarted(self.run, self.follower.state, but=self.attempt)
         self.tree.remember(self.follower.state)
         grace_s = self._grace_s()
         if self.attempt == 1:
@@ -102,21 +103,27 @@ class Supervisor:
             )
         )
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
-        pid = launch.start_agent(self.run, self.attempt, c, on_cpu, grace_s)
-        self.agent = (pid, kernel.starttime(pid) or 0)
-        self._look()  # recorded at once: should we die now, it can still be found
+        agent = launch.start_agent(self.run, self.attempt, c, on_cpu, grace_s)
+        self.agent = (agent.pid, kernel.starttime(agent.pid) or 0)
+        self._look()
+        agent.go()  # recorded: should we die from now on, it can be found
 
-    def adopt(self, by: str) -> None:
+    def adopt(self, by: str) -> bool:
+        """False when another one took it over before, and has brought it to its end."""
         self.follower.poll()
+        if ending.is_over(self.follower.state, self.attempt):
+            return False
         self.tree.adopt(self.follower.state)
         raised = self.follower.state.journal.alerts.items()
         self.watch.adopt(alert for (attempt, _), alert in raised if attempt == self.attempt)
+        self.escalation.adopt(self.follower.state)
         for key, (role, _, _) in self.tree.roles.items():
             if role == "agent" and lives(*key):
                 self.agent = key
         self.journal.write(
             events.Action(name="adopt", by=by, on=f"attempt {self.attempt}", result="taken over")
         )
+        return True
 
     # -- the loop -----------------------------------------------------------------------
 
@@ -250,7 +257,8 @@ class Supervisor:
             (state, cause),
             reaper.describe(self.agent_exit),
         )
-        self.run.reserve.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that is read-only keeps it
+            self.run.reserve.unlink(missing_ok=True)
         self.sensor.stop()
         self.server.close()
         return state, cause
@@ -319,12 +327,12 @@ def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -
         attempt = following.attempt
         supervisor = Supervisor(run, attempt, lock)
         if how == "adopt":
-            supervisor.adopt(by)
-        else:
-            if not relaunch.still_wished(run, following, supervisor.journal):
-                supervisor.close()
-                return
+            goes_on = supervisor.adopt(by)
+        elif goes_on := relaunch.still_wished(run, following, supervisor.journal):
             supervisor.launch(*following[1:])
+        if not goes_on:
+            supervisor.close()
+            return
         how = "launch"
         ended = supervisor.supervise()
         following = relaunch.take_up(run, attempt, ended, supervisor.journal, supervisor.wish)

@@ -18,7 +18,7 @@ from bitwatch.record import events, kernel, rundir
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
-from tests.conftest import Shell, alive, until
+from tests.conftest import Shell, alive, until, without_roots_rights
 
 pytestmark = pytest.mark.slow
 CROWD = str(Path(__file__).parent.parent / "supervise" / "crowd.py")
@@ -160,3 +160,76 @@ def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_
     finally:
         notebook.kill()
         notebook.wait()
+
+
+def test_two_cleanups_at_once_end_everything_and_tell_it_once(tmp_path: Path, crowd: Crowd) -> None:
+    """Among them are those who do not leave when they are told to."""
+    shell = Shell(tmp_path)
+    run = ended_run(shell.home)
+    mine = [*crowd.start(30, "willing", **tags(run)), *crowd.start(10, "deaf", **tags(run))]
+    journal(
+        run,
+        *(events.ProcessStart(pid=pid, starttime=at, role="worker", attempt=1) for pid, at in mine),
+    )
+    both = [shell.start("clean", "--all", "--yes", "--json") for _ in range(2)]
+    done = []
+    for process in both:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        done.append(json.loads(out))
+    assert pids(done[0]["killed"]) | pids(done[1]["killed"]) >= {pid for pid, _ in mine}
+    assert [one["survivors"] for one in done] == [[], []]
+    assert not [note for one in done for note in one["notes"] if run.id in note]
+    assert not any(alive(key) for key in mine)
+    exits = [r for r in read_all(run.journal)[0] if isinstance(r, events.ProcessExit)]
+    assert sorted((r.pid, r.starttime) for r in exits) == sorted(mine)
+
+
+def test_a_record_that_cannot_be_written_keeps_nobody_alive(tmp_path: Path) -> None:
+    """The folder and all in it are read-only, and the rights of root do not help."""
+    shell = Shell(tmp_path)
+    run = ended_run(shell.home)
+    left = subprocess.Popen(["/bin/sleep", "600"])
+    key = (left.pid, kernel.starttime(left.pid) or 0)
+    parent = (os.getpid(), kernel.own_starttime())
+    starts = [
+        events.ProcessStart(pid=pid, starttime=at, role="rank", rank=0, attempt=1)
+        for pid, at in (key, parent)
+    ]
+    journal(run, *starts)
+    rundir.Lock(run).release()
+    for path in (run.lock_file, run.journal, run.path):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        words = ("clean", run.id, "--yes", "--json")
+        out, _ = shell.run(*words, preexec_fn=without_roots_rights)
+    finally:
+        run.path.chmod(0o700)
+        left.kill()
+    done = json.loads(out)
+    assert pids(done["killed"]) == {left.pid}  # and not the test, from which the command comes
+    assert left.wait() == -signal.SIGTERM
+    assert done["survivors"] == []
+    assert done["notes"] == [f"not written into the record: {run.lock_file}: Permission denied"]
+
+
+def test_a_run_of_which_nothing_lives_is_closed_and_only_when_asked(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    run = rundir.create(shell.home, "demo")
+    rundir.new_attempt(run)
+    journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+    identity = run.identity()
+    identity.created -= 3600.0
+    rundir.write_identity(run, identity)
+    before = run.journal.read_bytes()
+    listed = shell.run("clean", "--all", "--dry-run")[0]
+    assert f"{run.id}: nothing of it lives, and its record is not closed" in listed
+    assert clean(shell, "--all", "--yes", "--dry-run")["unclosed"] == [run.id]
+    assert run.journal.read_bytes() == before
+    (closed,) = clean(shell, run.id, "--yes")["closed"]
+    assert closed == (
+        f"{run.id}: the record of attempt 1 is closed: lost "
+        "(its supervisor died before it could start torchrun)"
+    )
+    assert shell.one()["state"] == "lost"
+    assert clean(shell, run.id, "--yes")["closed"] == []

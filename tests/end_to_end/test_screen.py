@@ -173,10 +173,15 @@ def test_a_stop_without_a_supervisor_starts_one(shell: Shell, run: RunDir, tmp_p
     name = other.launch(FOREVER)
     other.reach(10)
     gone = RunDir(other.home / name)
-    holder = gone.holder()
-    assert holder is not None
-    assert processes.send_signal(holder.pid, holder.starttime, signal.SIGKILL)
+    first = gone.holder()
+    assert first is not None
+    assert processes.send_signal(first.pid, first.starttime, signal.SIGKILL)
     with Terminal(other, "attach") as screen:
+        screen.see("RUNNING")
+        until(gone.lock_is_held, "attach to have started one")
+        holder = gone.holder()
+        assert holder is not None and holder != first
+        assert processes.send_signal(holder.pid, holder.starttime, signal.SIGKILL)
         screen.see("reconnecting", "supervisor gone")
         screen.press("S")
         screen.see("Stop the run")

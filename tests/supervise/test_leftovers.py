@@ -133,11 +133,14 @@ def test_neither_ourselves_nor_our_ancestors(run: RunDir) -> None:
 
 
 def test_an_attempt_that_may_live_is_not_touched(run: RunDir, sleeper: Key) -> None:
-    """Its agent lives, so its record is not closed, and nothing of it is a leftover."""
+    """Its agent lives, so its record is not closed, and nothing of it is a leftover. Without
+    its configuration nobody can supervise it either, and that is said."""
     agent = start((os.getpid(), kernel.own_starttime()), role="agent")
     journal(run, ATTEMPT, agent, start(sleeper))
     assert found(run) == []
-    assert commands.clean(run) == "nothing is left of ended attempts"
+    said = commands.clean(run)
+    assert "attempt 1 has no supervisor, and can have none" in said
+    assert str(run.config(1)) in said
     assert alive(sleeper)
 
 

@@ -133,6 +133,62 @@ def test_a_tag_of_a_live_attempt_is_untouched_and_of_an_earlier_one_not() -> Non
     assert classes(tagged(51, "worker"), runs=(between,)) == {51: "live"}
 
 
+def test_a_tag_without_a_number_or_with_one_yet_to_come_is_not_of_an_earlier_attempt() -> None:
+    live = run(start(20, "rank", 2), live=2, supervised=True)
+    found = classes(tagged(50, "worker", attempt=0), tagged(51, "worker", attempt=3), runs=(live,))
+    assert found == {50: "live", 51: "live"}
+    over = run(start(20, "rank", 2))
+    assert classes(tagged(50, "worker", attempt=0), runs=(over,)) == {50: "own"}
+
+
+def test_without_its_supervisor_a_live_attempt_is_as_untouched() -> None:
+    """Its sensor, a daemon that it started, and what only its tag tells of."""
+    starts = [start(10, "agent"), start(11, "rank"), start(13, "sensor")]
+    everything = [*(seen(each.pid) for each in starts), seen(30, ppid=11), tagged(50, "worker")]
+    found = classes(*everything, runs=(run(*starts, live=1),))
+    assert set(found) == {10, 11, 13, 30, 50}
+    assert set(found.values()) == {"live"}
+
+
+def test_every_role_of_the_record_is_ours_and_what_has_none_is_not() -> None:
+    roles = ["sensor", "agent", "prepare", "rank", "worker", "resource tracker", "compile worker"]
+    starts = [start(pid, role) for pid, role in enumerate(roles, start=10)]
+    found = judged(*(seen(each.pid) for each in starts), runs=(run(*starts),))
+    assert [found[each.pid].class_ for each in starts] == ["own"] * len(roles)
+    assert [found[each.pid].role for each in starts] == roles
+    # Recorded because it was below the supervisor, and that is all that is known of it.
+    assert classes(seen(30), runs=(run(start(30, "other")),)) == {}
+    recorded = run(start(30, "other"), start(31, "other"))
+    assert classes(tagged(30), tagged(31, "rank"), runs=(recorded,)) == {30: "confirm", 31: "own"}
+
+
+def test_below_a_leftover_in_a_session_of_its_own_the_command_line_of_a_role_is_proof() -> None:
+    """A compile worker that nobody recorded; with a terminal a person may have started it."""
+    record = run(start(11, "rank"))
+    found = classes(
+        seen(11),
+        tagged(30, "compile worker", ppid=11),
+        tagged(31, "worker", ppid=11, terminal=34816),
+        tagged(32, ppid=11),
+        seen(33, ppid=11, looks="worker"),
+        runs=(record,),
+    )
+    assert found == {11: "own", 30: "own", 31: "confirm", 32: "confirm", 33: "confirm"}
+    # Below what lives it is untouched, whatever its tag says.
+    live = run(start(11, "rank", 2), live=2, supervised=True)
+    assert classes(seen(11), tagged(30, "worker", ppid=11), runs=(live,)) == {
+        11: "live",
+        30: "live",
+    }
+
+
+def test_a_process_that_only_holds_a_gpu_is_not_even_a_suspect() -> None:
+    gpu = ("/dev/nvidia0",)
+    assert classes(seen(60, gpu_files=gpu)) == {}
+    kept = seen(61, ppid=70, session=70, looks="rank", gpu_files=gpu)
+    assert classes(kept, seen(70)) == {61: "suspect"}
+
+
 def test_of_a_run_whose_folder_is_gone_the_tag_still_counts() -> None:
     found = judged(tagged(50, "worker", gone=True), tagged(51, gone=True))
     assert [found[pid].class_ for pid in (50, 51)] == ["own", "confirm"]

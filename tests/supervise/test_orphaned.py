@@ -1,0 +1,237 @@
+"""A supervisor may die at any moment: what goes on gets another, what is dead is closed, and the
+record says the truth."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bitwatch import config as configuration
+from bitwatch.attach import commands
+from bitwatch.attach.follow import Feed
+from bitwatch.record import events, rundir
+from bitwatch.record.afterwards import RELAUNCH_FAILED
+from bitwatch.record.follow import Follower
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.rundir import RunDir
+from bitwatch.supervise import begin, escalation, launch, relaunch, stopping
+from bitwatch.supervise.clean import Cleaner
+from bitwatch.supervise.evidence import facts_of
+from tests.conftest import alive, until
+from tests.supervise.standins import (
+    ATTEMPT,
+    ENDED,
+    Key,
+    Standins,
+    made,
+    of,
+    rank_says,
+    start,
+    write,
+)
+
+DEAD = (4_000_000, 7)  # beyond the largest pid that a kernel gives
+STOPPED_NOW = events.Action(
+    name="stop", by="me", on="attempt 1", result="at once, without a checkpoint"
+)
+ESCALATED = events.Action(name="escalate", by="supervisor", on="attempt 1", result="SIGTERM")
+BY_FORCE = "stopped by me, without a checkpoint (at once)"
+REPORT = "  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 77)\n"
+
+
+@pytest.fixture
+def standins() -> Iterator[Standins]:
+    made = Standins()
+    yield made
+    made.end_all()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return made(tmp_path)
+
+
+def ends(run: RunDir) -> list[events.AttemptEnded]:
+    return of(read_all(run.journal)[0], events.AttemptEnded)
+
+
+def ended(state: events.EndState, rank: int, cause: str = "") -> events.RankEnded:
+    return events.RankEnded(rank=rank, state=state, cause=cause)
+
+
+@pytest.mark.parametrize(
+    ("told", "words", "log", "expected"),
+    [
+        ([], [], "", ("lost", "its supervisor died before it could start torchrun")),
+        ([start(DEAD, "agent")], [], "", ("lost", "everything of it died at once")),
+        ([start(DEAD, "agent")], ["done", "done"], "", ("done", "")),
+        ([start(DEAD, "agent")], ["stopped", "stopped"], "", ("stopped", "")),
+        ([start(DEAD, "agent")], ["done"], REPORT, ("failed", "rank 1 was killed by SIGKILL")),
+        ([start(DEAD, "agent"), STOPPED_NOW, ESCALATED], ["failed"], "", ("stopped", BY_FORCE)),
+        ([start(DEAD, "agent"), STOPPED_NOW], ["failed"], "", ("failed", "broken")),
+    ],
+)  # fmt: skip
+def test_the_end_of_what_is_dead_is_written_down_once(
+    run: RunDir,
+    told: list[events.Record],
+    words: list[events.EndState],
+    log: str,
+    expected: tuple[str, str],
+) -> None:
+    write(run, ATTEMPT, *told)
+    for rank, word in enumerate(words):
+        rank_says(run, rank, ended(word, rank, "broken" if word == "failed" else ""))
+    (run.logs(1) / "agent.log").write_text(log)
+    cleaner = Cleaner(run.path.parent)
+    found = cleaner.look()
+    assert (found.unclosed, found.orphaned, ends(run)) == ([run.id], [], [])
+    assert cleaner.clean(found, (), "test", 0.0).closed[0].startswith(f"{run.id}: the record of")
+    (end,) = ends(run)
+    assert end.state == expected[0]
+    assert end.cause.startswith(expected[1]) and bool(end.cause) == bool(expected[1])
+    assert run.exit(1).exists() and not run.reserve.exists() and not run.lock_is_held()
+    assert commands.clean(run) == "nothing is left of ended attempts"
+    assert len(ends(run)) == 1
+
+
+def test_what_may_only_be_about_to_begin_or_is_held_is_not_closed(tmp_path: Path) -> None:
+    young, held = made(tmp_path, age_s=0.0), made(tmp_path)
+    write(young, ATTEMPT)
+    write(held, ATTEMPT)
+    lock = rundir.Lock(held)
+    cleaner = Cleaner(tmp_path)
+    found = cleaner.clean(cleaner.look(), (), "test", 0.0)
+    lock.release()
+    assert (found.closed, found.taken_over, found.notes) == ([], [], [])
+    assert ends(young) == ends(held) == []
+
+
+def test_clean_ends_leftovers_and_gives_the_live_attempt_a_supervisor_again(
+    tmp_path: Path, standins: Standins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which has nothing of the run that the command was called inside of."""
+    run = made(tmp_path, attempts=2)
+    agent, left = standins.start(), standins.start()
+    second = events.AttemptStarted(attempt=2, steps=10, ranks=2)
+    write(run, ATTEMPT, start(left), ENDED, second, start(agent, "agent", 2))
+    for name in launch.TAGS:
+        monkeypatch.setenv(name, "outer")
+    said = commands.clean(run)
+    assert f"ended worker 0 of rank 1 (pid {left[0]})" in said
+    assert "attempt 2 had lost its supervisor and has a new one" in said
+    assert not alive(left) and alive(agent)
+    assert run.lock_is_held()
+    holder = run.holder()
+    assert holder is not None
+    environment = Path(f"/proc/{holder.pid}/environ").read_bytes()
+    assert environment and b"BITWATCH_" not in environment and b"outer" not in environment
+    assert commands.clean(run) == "nothing is left of ended attempts"
+    standins.end(agent)
+    until(lambda: not run.lock_is_held(), "the supervisor to close the record")
+    assert [(end.attempt, end.state) for end in ends(run)] == [(1, "failed"), (2, "failed")]
+    assert "exit status unknown" in ends(run)[1].cause
+    # Who comes too late to take it over changes nothing.
+    before = run.journal.read_bytes()
+    assert begin.start_supervisor(run, 2, "adopt", "late", "test").wait() == 0
+    assert run.journal.read_bytes() == before
+
+
+def test_attach_brings_a_supervisor_to_ranks_that_no_journal_names(
+    run: RunDir, standins: Standins
+) -> None:
+    """A rank's own word counts: the supervisor may have died before it saw it."""
+    rank = standins.start()
+    write(run, ATTEMPT)
+    rank_says(run, 0, start(rank, "rank"))
+    (facts,) = facts_of([run])
+    assert (facts.live, facts.orphaned, facts.unclosed) == (1, True, 0)
+    feed = Feed(run)
+    feed.start()
+    feed.go_on()
+    until(run.lock_is_held, "attach to start a supervisor")
+    feed.close()
+    rank_says(run, 0, ended("done", 0))
+    rank_says(run, 1, ended("done", 1))
+    standins.end(rank)
+    until(lambda: not run.lock_is_held(), "the supervisor to close the record")
+    assert [end.state for end in ends(run)] == ["done"]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_agent_does_nothing_before_it_is_recorded(run: RunDir, recorded: bool) -> None:
+    """When its supervisor dies before that, it ends: nobody would ever find it."""
+    config = configuration.load(run.config(1))
+    agent = launch.start_agent(run, 1, config, True, 1.0)
+    command = Path(f"/proc/{agent.pid}/cmdline")
+    if recorded:
+        agent.go()
+        until(lambda: b"torch.distributed.run" in command.read_bytes(), "the agent to be torchrun")
+        assert os.readlink(f"/proc/{agent.pid}/fd/0") == os.devnull
+        os.kill(agent.pid, 9)
+        os.waitpid(agent.pid, 0)
+    else:
+        os.close(agent.pipe)
+        assert os.waitstatus_to_exitcode(os.waitpid(agent.pid, 0)[1]) == 1
+        assert "nothing was started" in (run.logs(1) / "agent.log").read_text()
+
+
+def test_a_stop_that_was_being_forced_is_forced_on(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(escalation, "TERM_S", 0.0)
+    stopping.ask(run, 1, "me", now=True)
+    write(run, ATTEMPT, STOPPED_NOW, ESCALATED)
+    follower = Follower(run)
+    follower.poll()
+    second = escalation.Escalation(run, 1, lambda: 600.0, JournalWriter(run.journal))
+    second.adopt(follower.state)
+    assert second.forced == BY_FORCE
+    assert second.look(None)  # what is left is to be killed
+
+
+def test_a_relaunch_that_its_supervisor_did_not_live_to_make_is_told_and_can_be_made(
+    run: RunDir,
+) -> None:
+    relaunch.ask(run, 1, "same", "somebody")
+    write(run, ATTEMPT)
+    half = rundir.new_attempt(run)  # it died over making it
+    cleaner = Cleaner(run.path.parent)
+    cleaner.clean(cleaner.look(), (), "test", 0.0)
+    (failed,) = [
+        action
+        for action in of(read_all(run.journal)[0], events.Action)
+        if action.name == RELAUNCH_FAILED
+    ]
+    assert (failed.by, failed.on) == ("somebody", "attempt 1")
+    assert "died before it could make the next one" in failed.result
+    follower = Follower(run)
+    follower.poll()
+    relaunch.drop_unstarted(run, follower.state)
+    assert run.attempts() == [1] and not run.attempt(half).exists()
+
+
+def test_two_who_take_over_at_once_make_one_supervisor(run: RunDir, standins: Standins) -> None:
+    agent: Key = standins.start()
+    write(run, ATTEMPT, start(agent, "agent"))
+    program = (
+        "import sys; from pathlib import Path; from bitwatch.record.rundir import RunDir\n"
+        "from bitwatch.supervise import begin\n"
+        "print(begin.take_over(RunDir(Path(sys.argv[1])), 'test', 'test'))"
+    )
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(run.path)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    said = sorted(process.communicate()[0].strip() for process in both)
+    assert said in (["0", "1"], ["1", "1"])
+    standins.end(agent)
+    until(lambda: not run.lock_is_held(), "the supervisor to close the record")
+    adopted = [a.name for a in of(read_all(run.journal)[0], events.Action)]
+    assert adopted.count("adopt") == 1 and len(ends(run)) == 1
