@@ -115,8 +115,12 @@ class _World:
 
     def __init__(self, everything: Sequence[Seen], runs: Sequence[RunFacts]) -> None:
         self.by_pid = {seen.stat.pid: seen for seen in everything}
+        named = {seen.stat.session for seen in everything} | self.by_pid.keys()
         self.recorded = {
-            key: _Recorded(run, start) for run in runs for key, start in run.recorded.items()
+            key: _Recorded(run, start)
+            for run in runs
+            for key, start in run.recorded.items()
+            if key[0] in named  # of thousands of old ones nobody is left
         }
         self.by_directory = {run.directory: run for run in runs}
         # Of a run whose directory is gone, its supervisor's command line still tells.
@@ -125,6 +129,7 @@ class _World:
         for key, entry in self.recorded.items():
             if entry.start.role in ROLES:
                 self.leaders.setdefault(key[0], []).append(entry)
+        self.nearest: dict[int, _Recorded | None] = {}  # recorded, at a pid or above it
 
     def proven(self, seen: Seen) -> Verdict | None:
         entry = self.recorded.get(seen.stat.key)
@@ -183,15 +188,21 @@ class _World:
 
     def _above(self, seen: Seen) -> _Recorded | None:
         """The nearest recorded process above it that lives."""
-        passed = {seen.stat.pid}
-        parent = self.by_pid.get(seen.stat.ppid)
-        while parent is not None and parent.stat.pid not in passed:
-            entry = self.recorded.get(parent.stat.key)
+        pid, way, found = seen.stat.ppid, [], None
+        while pid in self.by_pid:
+            if pid in self.nearest:
+                found = self.nearest[pid]
+                break
+            self.nearest[pid] = None  # a ring, as a table that changes may have, ends here
+            way.append(pid)
+            parent = self.by_pid[pid].stat
+            entry = self.recorded.get(parent.key)
             if entry is not None and entry.start.role in ROLES:
-                return entry
-            passed.add(parent.stat.pid)
-            parent = self.by_pid.get(parent.stat.ppid)
-        return None
+                found = entry
+                break
+            pid = parent.ppid
+        self.nearest |= dict.fromkeys(way, found)
+        return found
 
     def _below(self, seen: Seen, above: _Recorded) -> Verdict:
         """Below a live supervisor everything is in its hands, also what it has adopted."""
