@@ -28,6 +28,7 @@ TRACKER = "resource tracker"
 ROLES = ("supervisor", "sensor", "agent", "prepare", "rank", "worker", TRACKER, "compile worker")
 # Command lines that a training leaves behind, ours or anybody's.
 TRAINING = ("agent", "prepare", "rank", "worker", TRACKER, "compile worker")
+OURSELVES = "this program itself, or what started it"
 
 
 class Seen(NamedTuple):
@@ -89,20 +90,23 @@ def judge(
 
     everything: that lives now. user: ours. spared: pids of ourselves and our ancestors.
     """
-    world = _World(everything, runs)
     found = []
-    for seen in everything:
-        verdict = world.proven(seen) or world.suspected(seen)
-        if verdict is None:
-            continue
-        never = _never(seen, user, spared)
+    for verdict in claims(everything, runs):
+        never = _never(verdict.seen, user, spared)
         found.append(verdict._replace(class_="never", why=never) if never else verdict)
     return found
 
 
+def claims(everything: Sequence[Seen], runs: Sequence[RunFacts]) -> list[Verdict]:
+    """The same by the proofs alone, whoever may touch it: none is of class never."""
+    world = _World(everything, runs)
+    found = (world.proven(seen) or world.suspected(seen) for seen in everything)
+    return [verdict for verdict in found if verdict is not None]
+
+
 def _never(seen: Seen, user: int, spared: Collection[int]) -> str:
     if seen.stat.pid in spared:
-        return "this program itself, or what started it"
+        return OURSELVES
     if seen.user != user:
         return f"of another user ({seen.user})"
     if seen.here is False:
