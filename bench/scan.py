@@ -29,7 +29,9 @@ from typing import Any
 
 import psutil
 
+from bitwatch.attach.others import Others
 from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import RunState
 from bitwatch.sense.processes import Key, Scanner, read_stat, scan
@@ -44,6 +46,7 @@ FIRST, AGAIN, SECOND, WHOLE = (
     "ours: a tree of 20, and who is there",
     "ours: all, again, with command lines and users",
 )
+AROUND = "a viewer's: who is beside the live attempt"
 PSUTIL_FIRST, PSUTIL, PSUTIL_WHOLE = (
     "psutil: the same fields, for the first time",
     "psutil: the same fields, again",
@@ -112,7 +115,7 @@ def crowd(count: int) -> Iterator[Key]:
 
 def looks(root: Key) -> dict[str, Any]:
     """Milliseconds of processor time of each way of looking, and how many times ours."""
-    whole, second = Scanner(), Scanner()
+    whole, second, viewer = Scanner(), Scanner(), Others(RunDir(Path("/proc/self/no/run")))
     ways: dict[str, Callable[[], object]] = {
         FIRST: lambda: Scanner().look(),
         AGAIN: lambda: whole.look(everything=True),
@@ -120,6 +123,7 @@ def looks(root: Key) -> dict[str, Any]:
         WHOLE: lambda: [
             (whole.command(stat), whole.user(stat)) for stat in whole.look(everything=True).values()
         ],
+        AROUND: lambda: viewer.look(RunState()),
         PSUTIL_FIRST: psutil_for_the_first_time,
         PSUTIL: lambda: [process.info for process in psutil.process_iter(FIELDS)],
         PSUTIL_WHOLE: lambda: [

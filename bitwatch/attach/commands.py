@@ -1,4 +1,4 @@
-"""What a viewer may have done to a run: a stop, a relaunch, and the end of leftovers.
+"""What a viewer may have done to a run: a stop, a relaunch, the end of leftovers, and signals.
 
 All name what was seen when a person asked; what has changed since is left alone and said.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bitwatch import config as configuration
+from bitwatch.attach import signals
 from bitwatch.record import rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -108,6 +110,12 @@ def clean(run: RunDir) -> str:
     cleaner = cleaning.Cleaner(run.path.parent, run)
     by = f"the screen (pid {os.getpid()})"
     return said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
+
+
+def signal(run: RunDir, targets: Sequence[tuple[int, int]], name: str) -> str:
+    """Sends a signal (a name of `signals.SIGNALS`) to exactly these (pid, starttime). Raises
+    RunDirError."""
+    return signals.send(run, targets, name)
 
 
 def _grace_s(run: RunDir) -> float:

@@ -13,12 +13,13 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
 
-from bitwatch.record import events
+from bitwatch.attach.others import Other, Others
+from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, View, view
@@ -32,18 +33,21 @@ FILL_S = 0.01  # of history at a stretch; the screen's thread runs in between
 BREATH_S = 0.005
 FORMAT = 1  # of run.json, the newest that is understood here
 
+Key = tuple[int, int]
 Mode = Literal["live", "reconnecting", "ended"]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """One picture. `text` is a sentence about what stands in the way of reading, if anything;
-    `filled` is the share of the history that has been read."""
+    `filled` is the share of the history that has been read. `others` are the processes beside
+    the live attempt, from the second picture on."""
 
     view: View
     now: float
     mode: Mode = "live"
     text: str = ""
     filled: float = 1.0
+    others: tuple[Other, ...] = ()
 
 
 class Feed:
@@ -96,6 +100,7 @@ class Feed:
                     reading.fill(FILL_S)
                     if self._closed.wait(BREATH_S):
                         return
+                reading.look_around()
             except Exception as error:  # a picture that stands still would be a lie
                 self._hand_over(reading.failed(error))
                 reading = Reading(self.run)
@@ -129,10 +134,15 @@ class Reading:
         self._leftovers_next = 0.0
         self._leftovers: tuple[events.ProcessStart, ...] = ()
         self._last: View | None = None
+        self._watch = Others(run)
+        self._home_is_read = False
+        self._others: tuple[Other, ...] | None = None  # None before the first look
+        self._seen_with_others: set[Key] = set()
 
     @property
     def behind(self) -> bool:
-        return bool(self._follower.history)
+        """Whether something old is still to be read: the history, then the other runs' records."""
+        return bool(self._follower.history) or not self._home_is_read
 
     def poll(self) -> bool:
         """Reads what is new; whether the picture may have changed."""
@@ -149,7 +159,10 @@ class Reading:
         return news or self._filled or changed
 
     def fill(self, limit_s: float) -> None:
-        """Some of the history, newest attempt first."""
+        """Some of the history, newest attempt first; then of what `look_around` needs."""
+        if not self._follower.history:
+            self._home_is_read = self._watch.read(limit_s)
+            return
         self._filled = True
         deadline = time.monotonic() + limit_s
         while self._follower.history and time.monotonic() < deadline:
@@ -158,13 +171,33 @@ class Reading:
             if past.done:
                 self._follower.history.pop(0)
 
+    def look_around(self) -> None:
+        """Who is there beside the live attempt. Between two pictures, for it may take a while."""
+        if self._last is None or self.behind:
+            return
+        found = {(one.pid, one.starttime) for one in self._leftovers}
+        if not self._watch.is_due() and found == self._seen_with_others:
+            return
+        self._seen_with_others = found
+        before, self._others = self._others, ()
+        if not self._is_elsewhere():
+            self._others = self._watch.look(self._follower.state)
+        self._filled = self._filled or before != self._others
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the run is of another machine: who is on this one has nothing to do with it."""
+        try:
+            return rundir.is_here(self.run.identity()) not in ("", rundir.REBOOTED)
+        except RunDirError:
+            return False
+
     def snapshot(self) -> Snapshot:
         self._filled = False
         now = time.time()
         if self._trouble and self._last:  # the state of what cannot be read is not known
             self._mode = "ended" if self._mode == "ended" else "reconnecting"
             seen = with_alert(self._last, "record-unreadable", self._trouble, self.run, now)
-            return Snapshot(seen, now, self._mode, self._trouble, self._share())
+            return self._picture(seen, now, self._trouble)
         follower = self._follower
         alive = self._alive()
         seen = view(follower.state, now, alive)
@@ -182,7 +215,10 @@ class Reading:
             name = "record-unreadable" if self._trouble else "newer-version"
             seen = with_alert(seen, name, text, self.run, now)
         self._last = seen
-        return Snapshot(seen, now, self._mode, text, self._share())
+        return self._picture(seen, now, text)
+
+    def _picture(self, seen: View, now: float, text: str) -> Snapshot:
+        return Snapshot(seen, now, self._mode, text, self._share(), self._others or ())
 
     def _alive(self) -> Liveness:
         """What lives, with the leftovers of ended attempts; those are looked for less often."""
@@ -193,7 +229,14 @@ class Reading:
             self._leftovers_next = time.monotonic() + LEFTOVERS_S
             state = self._follower.state
             self._leftovers = tuple(leftovers.find(state, leftovers.ended_attempts(state)))
-        return msgspec.structs.replace(alive, leftovers=self._leftovers)
+        return msgspec.structs.replace(alive, leftovers=tuple(self._agreed()))
+
+    def _agreed(self) -> Iterator[events.ProcessStart]:
+        """Once the machine has been looked at, only those that this calls leftovers too."""
+        known = {other.key for other in self._others or () if other.group == "leftover"}
+        for start in self._leftovers:
+            if self._others is None or (start.pid, start.starttime) in known:
+                yield start
 
     def failed(self, error: Exception) -> Snapshot:
         """When reading fails in a way that nobody foresaw: said, and tried again."""

@@ -166,7 +166,8 @@ class Gpus(Record):
 
 class Process(msgspec.Struct, omit_defaults=True):
     """One process of ours at one instant. `cpu_percent` is of one core. `shared_mib`: the part
-    of its resident memory that is of files and of shared memory."""
+    of its resident memory that is of files and of shared memory. `threads_live`: of a process
+    in state Z that goes on without its first thread, how many others there are."""
 
     pid: int
     starttime: int
@@ -179,6 +180,7 @@ class Process(msgspec.Struct, omit_defaults=True):
     rss_mib: float | None = None
     shared_mib: float | None = None
     command: str = ""
+    threads_live: int = 0
 
 
 class Processes(Record):

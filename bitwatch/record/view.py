@@ -29,7 +29,8 @@ STALL_STEPS = 5  # a logged step is late when it takes this many times the usual
 
 class ProcessRow(msgspec.Struct, kw_only=True):
     """A process as the newest sample saw it, joined with what the journal knows of it.
-    `started` is wall-clock seconds. `state` is the letter of /proc/PID/stat."""
+    `started` is wall-clock seconds. `state` is the letter of /proc/PID/stat; a process in state
+    Z with `threads_live` goes on without its first thread."""
 
     pid: int
     starttime: int
@@ -42,6 +43,7 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     rss_mib: float | None = None
     command: str = ""
     started: float | None = None
+    threads_live: int = 0
 
     @property
     def key(self) -> tuple[int, int]:
@@ -212,6 +214,7 @@ def _processes(state: RunState) -> list[ProcessRow]:
                 rss_mib=process.rss_mib,
                 command=process.command or (told.command if told else ""),
                 started=min(started, told.t) if told else started,
+                threads_live=process.threads_live,
             )
         )
     return rows

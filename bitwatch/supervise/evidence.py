@@ -3,49 +3,71 @@ together for `ownership` to judge."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from bitwatch.record import rundir
-from bitwatch.record.follow import YOUNG_S, Follower, lives
-from bitwatch.record.rundir import Identity, RunDir, RunDirError
-from bitwatch.record.state import RunState
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Scanner, Stat
+from bitwatch.supervise.known_runs import KnownRuns
 from bitwatch.supervise.ownership import RunFacts, Seen, Verdict, judge
 
 
 class Machine:
     """Looks again at each call; what cannot change of a process is asked once.
 
-    After a look, `table` is all that can be seen, `runs` what the records say, and `unsettled`
-    whether some process of ours is so young that nobody can say yet whose it is.
+    After a look, `table` is all that can be seen, `everything` what lives of it, `runs` what the
+    records say, and `unsettled` whether some process of ours is so young that nobody can say yet
+    whose it is.
     """
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self.table: dict[int, Stat] = {}
+        self.everything: list[Seen] = []
+        self.known_runs = KnownRuns(home)
         self.runs: list[RunFacts] = []
         self.unsettled = False
-        self._scanner = Scanner()
+        self.scanner = Scanner()
+        self._kept: dict[int, Seen] = {}
 
     def verdicts(self) -> list[Verdict]:
         """Of every process that is ours, or looks like a leftover."""
-        everything = self._everything()
-        self.runs = facts_of(rundir.list_runs(self.home))
-        return judge(everything, self.runs, os.getuid(), ancestors())
+        self.look()
+        return judge(self.everything, self.runs, os.getuid(), ancestors())
 
-    def _everything(self) -> list[Seen]:
-        """What lives now."""
-        self.table = self._scanner.look(everything=True)
+    def look(self) -> None:
+        """Processes first: what is recorded meanwhile is then no less than what they need."""
+        self.table = self.scanner.look(everything=True)
         self.unsettled = False
-        return [self._seen(stat) for stat in self.table.values() if not processes.is_dead(stat)]
+        alive = [stat for stat in self.table.values() if not processes.is_dead(stat)]
+        self.everything = [self._kept_or_seen(stat) for stat in alive]
+        here = {stat.pid for stat in alive}
+        self._kept = {pid: seen for pid, seen in self._kept.items() if pid in here}
+        self.runs = self.known_runs.facts()
+
+    def _kept_or_seen(self, stat: Stat) -> Seen:
+        """Most processes are nothing to us and do nothing: the scanner has the same stat of
+        them again, and what was seen with it is still so."""
+        kept = self._kept.get(stat.pid)
+        if kept is not None and kept.stat is stat:
+            return kept
+        seen = self._seen(stat)
+        if self._stays(seen):
+            self._kept[stat.pid] = seen
+        return seen
+
+    def _stays(self, seen: Seen) -> bool:
+        """Whether all that was seen of it holds as long as its stat does."""
+        stat = seen.stat
+        if seen.looks or seen.run or stat.state == "Z":
+            return False
+        if not stat.virtual_mib:  # a thread of the kernel
+            return True
+        known = seen.user != os.getuid() or self.scanner.tags_known(stat)
+        return known and self.scanner.is_settled(stat)
 
     def _seen(self, stat: Stat) -> Seen:
-        scanner, mine = self._scanner, os.getuid()
+        scanner, mine = self.scanner, os.getuid()
         user = scanner.user(stat)
         if user != mine:
             return Seen(stat, user, None, command := scanner.command(stat), _role(command, stat))
@@ -66,49 +88,6 @@ class Machine:
             _is_gone(directory),
             tuple(scanner.gpu_files(stat)) if role else (),
         )
-
-
-def facts_of(runs: Iterable[RunDir]) -> list[RunFacts]:
-    """Of those whose processes can be on this machine now: what was recorded before a reboot,
-    in another pid namespace or by another user proves nothing here."""
-    found = []
-    for run in runs:
-        with contextlib.suppress(RunDirError, OSError):
-            identity = run.identity()
-            if rundir.is_here(identity) or identity.uid != os.getuid():
-                continue
-            follower = Follower(run, glance=True)
-            follower.poll()
-            found.append(_facts(run, identity, follower.state))
-    return found
-
-
-def _facts(run: RunDir, identity: Identity, state: RunState) -> RunFacts:
-    supervised = run.lock_is_held()
-    journal = state.journal
-    newest = state.newest_attempt()
-    known = journal.attempts.get(newest)
-    over = known is not None and known.ended is not None
-    agent_lives = any(
-        start.role in ("agent", "prepare") and start.attempt == newest and lives(*key)
-        for key, start in journal.processes.items()
-    )
-    # By their own word: who began after the supervisor's death stands nowhere else.
-    rank_lives = any(
-        rank.pid and lives(rank.pid, rank.starttime) for rank in state.ranks_of(newest).values()
-    )
-    live = newest if not over and (supervised or agent_lives or rank_lives) else 0
-    young = abs(time.time() - identity.created) < YOUNG_S  # a clock may be set back
-    return RunFacts(
-        run.id,
-        str(run.path),
-        journal.processes,
-        journal.exits,
-        live=live,
-        supervised=supervised,
-        unclosed=newest if not over and not live and not young else 0,
-        shared_memory=frozenset(name for names in journal.shared.values() for name in names),
-    )
 
 
 def _is_gone(directory: str) -> bool:

@@ -28,6 +28,7 @@ TRACKER = "resource tracker"
 ROLES = ("supervisor", "sensor", "agent", "prepare", "rank", "worker", TRACKER, "compile worker")
 # Command lines that a training leaves behind, ours or anybody's.
 TRAINING = ("agent", "prepare", "rank", "worker", TRACKER, "compile worker")
+OURSELVES = "this program itself, or what started it"
 
 
 class Seen(NamedTuple):
@@ -96,20 +97,23 @@ def judge(
 
     everything: that lives now. user: ours. spared: pids of ourselves and our ancestors.
     """
-    world = _World(everything, runs)
     found = []
-    for seen in everything:
-        verdict = world.proven(seen) or world.suspected(seen)
-        if verdict is None:
-            continue
-        never = _never(seen, user, spared)
+    for verdict in claims(everything, runs):
+        never = _never(verdict.seen, user, spared)
         found.append(verdict._replace(class_="never", why=never) if never else verdict)
     return found
 
 
+def claims(everything: Sequence[Seen], runs: Sequence[RunFacts]) -> list[Verdict]:
+    """The same by the proofs alone, whoever may touch it: none is of class never."""
+    world = _World(everything, runs)
+    found = (world.proven(seen) or world.suspected(seen) for seen in everything)
+    return [verdict for verdict in found if verdict is not None]
+
+
 def _never(seen: Seen, user: int, spared: Collection[int]) -> str:
     if seen.stat.pid in spared:
-        return "this program itself, or what started it"
+        return OURSELVES
     if seen.user != user:
         return f"of another user ({seen.user})"
     if seen.here is False:
@@ -122,8 +126,12 @@ class _World:
 
     def __init__(self, everything: Sequence[Seen], runs: Sequence[RunFacts]) -> None:
         self.by_pid = {seen.stat.pid: seen for seen in everything}
+        named = {seen.stat.session for seen in everything} | self.by_pid.keys()
         self.recorded = {
-            key: _Recorded(run, start) for run in runs for key, start in run.recorded.items()
+            key: _Recorded(run, start)
+            for run in runs
+            for key, start in run.recorded.items()
+            if key[0] in named  # of thousands of old ones nobody is left
         }
         self.by_directory = {run.directory: run for run in runs}
         # Of a run whose directory is gone, its supervisor's command line still tells.
@@ -132,6 +140,7 @@ class _World:
         for key, entry in self.recorded.items():
             if entry.start.role in ROLES:
                 self.leaders.setdefault(key[0], []).append(entry)
+        self.nearest: dict[int, _Recorded | None] = {}  # recorded, at a pid or above it
 
     def proven(self, seen: Seen) -> Verdict | None:
         entry = self.recorded.get(seen.stat.key)
@@ -190,15 +199,21 @@ class _World:
 
     def _above(self, seen: Seen) -> _Recorded | None:
         """The nearest recorded process above it that lives."""
-        passed = {seen.stat.pid}
-        parent = self.by_pid.get(seen.stat.ppid)
-        while parent is not None and parent.stat.pid not in passed:
-            entry = self.recorded.get(parent.stat.key)
+        pid, way, found = seen.stat.ppid, [], None
+        while pid in self.by_pid:
+            if pid in self.nearest:
+                found = self.nearest[pid]
+                break
+            self.nearest[pid] = None  # a ring, as a table that changes may have, ends here
+            way.append(pid)
+            parent = self.by_pid[pid].stat
+            entry = self.recorded.get(parent.key)
             if entry is not None and entry.start.role in ROLES:
-                return entry
-            passed.add(parent.stat.pid)
-            parent = self.by_pid.get(parent.stat.ppid)
-        return None
+                found = entry
+                break
+            pid = parent.ppid
+        self.nearest |= dict.fromkeys(way, found)
+        return found
 
     def _below(self, seen: Seen, above: _Recorded) -> Verdict:
         """Below a live supervisor everything is in its hands, also what it has adopted."""

@@ -25,6 +25,10 @@ def answer(to: Supervisor, request: Request) -> Answer:
         ok, text = _relaunch(to, request)
     elif request.command == "clean":
         text = _clean(to, request.by)
+    elif request.command == "signalled":
+        done = events.Action(name="signal", by=request.by, on=request.on, result=request.result)
+        ok = to.journal.write(done)
+        text = "" if ok else f"{to.journal.path}: the disk is full"
     elif request.command != "status":
         ok, text = False, f"unknown command {request.command}"
     return Answer(ok, text, pid=os.getpid(), attempt=to.attempt)

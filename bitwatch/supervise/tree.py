@@ -100,6 +100,7 @@ class Tree:
                     cpu_percent=percent,
                     rss_mib=round(stat.rss_mib, 1),
                     shared_mib=None if shared is None else round(shared, 1),
+                    threads_live=processes.live_threads(stat.pid) if stat.state == "Z" else 0,
                 )
             )
         self._cpu = {key: self._cpu[key] for key in self.own}

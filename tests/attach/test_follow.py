@@ -12,10 +12,13 @@ import msgspec
 import pytest
 
 from bitwatch.attach.follow import Feed, Reading, Snapshot
+from bitwatch.attach.others import Other
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import GLANCE_BYTES, Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
+from bitwatch.sense.processes import Key
+from tests.attach.conftest import Start
 from tests.conftest import until
 from tests.tui import recorded
 
@@ -248,3 +251,48 @@ def test_a_reading_that_fails_is_said_and_tried_again(
     feed.close()
     assert "ValueError: odd" in pictures[0].text
     assert pictures[-1].view.step == 400
+
+
+def test_what_is_beside_the_live_attempt_comes_after_the_first_picture(
+    supervised: RunDir, start: Start
+) -> None:
+    left, fresh = start(), start()
+    records = [
+        events.AttemptEnded(attempt=1, state="failed"),
+        events.AttemptStarted(attempt=2, steps=10, ranks=2),
+    ]
+    recorded.write(supervised.journal, [*records, _left(left)])
+    reading = Reading(supervised)
+    reading.poll()
+    reading.look_around()
+    first = reading.snapshot()
+    assert first.others == (), "the first picture waits for nothing"
+    assert [p.pid for p in first.view.leftovers] == [left[0]]
+    reading.look_around()
+    assert reading.behind, "other runs' records come before a look"
+    look(reading)
+    reading.look_around()
+    assert reading.poll(), "it is news"
+    second = reading.snapshot()
+    assert _leftovers(second) == {left} == {p.key for p in _rows(second)}
+    # What comes meanwhile is told by both or by none, and does not wait for the next look.
+    recorded.write(supervised.journal, [_left(fresh)])
+    reading._leftovers_next = 0.0
+    for _ in range(2):
+        reading.poll()
+        third = reading.snapshot()
+        assert _leftovers(third) == {p.key for p in _rows(third)}
+        reading.look_around()
+    assert _leftovers(reading.snapshot()) == {left, fresh}
+
+
+def _left(key: Key) -> events.ProcessStart:
+    return events.ProcessStart(pid=key[0], starttime=key[1], role="worker", rank=1, attempt=1)
+
+
+def _leftovers(snapshot: Snapshot) -> set[Key]:
+    return {(p.pid, p.starttime) for p in snapshot.view.leftovers}
+
+
+def _rows(snapshot: Snapshot) -> list[Other]:
+    return [other for other in snapshot.others if other.group == "leftover"]

@@ -21,7 +21,7 @@ from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.supervise import begin, escalation, launch, relaunch, stopping
 from bitwatch.supervise.clean import Cleaner
-from bitwatch.supervise.evidence import facts_of
+from bitwatch.supervise.known_runs import KnownRuns
 from tests.conftest import alive, until
 from tests.supervise.standins import (
     ATTEMPT,
@@ -148,7 +148,7 @@ def test_attach_brings_a_supervisor_to_ranks_that_no_journal_names(
     rank = standins.start()
     write(run, ATTEMPT)
     rank_says(run, 0, start(rank, "rank"))
-    (facts,) = facts_of([run])
+    (facts,) = KnownRuns(run.path.parent).facts()
     assert (facts.live, facts.orphaned, facts.unclosed) == (1, True, 0)
     feed = Feed(run)
     feed.start()

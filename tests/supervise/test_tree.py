@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bitwatch.record import events
+from bitwatch.record import codec, events
+from bitwatch.record.follow import Liveness
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.samples import SampleWriter
-from bitwatch.record.state import RunState
+from bitwatch.record.state import SAMPLES, RunState, fold
+from bitwatch.record.view import view
 from bitwatch.sense import processes
 from bitwatch.supervise import tree as trees
 from bitwatch.supervise.reaper import Exit
 from bitwatch.supervise.tree import Tree
 from tests.conftest import until
+from tests.sense.conftest import WITH_A_DEAD_LEADER, in_state
 
 
 @pytest.fixture
@@ -64,6 +68,28 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert me.rss_mib and me.shared_mib and me.shared_mib < 1.2 * me.rss_mib
     agent = next(row for row in sample.processes if row.pid == child.pid)
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
+
+
+def test_a_dead_leader_is_recorded_with_how_many_threads_go_on(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", WITH_A_DEAD_LEADER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    until(lambda: in_state(child.pid, "Z"), "the first thread's death")
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    tree.look({child.pid: "rank"}, RunState())
+    tree.sample(None)
+    child.communicate()
+    (file,) = (tmp_path / "samples").iterdir()
+    (line,) = file.read_bytes().splitlines()
+    sample = codec.decode(line)
+    assert isinstance(sample, events.Processes)
+    rows = {row.pid: row for row in sample.processes}
+    assert (rows[child.pid].state, rows[child.pid].threads_live) == ("Z", 1)
+    assert rows[os.getpid()].threads_live == 0 and line.count(b"threads_live") == 1
+    state = RunState()
+    fold(state, SAMPLES, [sample])
+    shown = {row.pid: row for row in view(state, sample.t, Liveness(supervisor=True)).processes}
+    assert shown[child.pid].threads_live == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""Runs with records, and real processes that are what a look at the machine may find."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitwatch.record import events, kernel, rundir
+from bitwatch.record.journal import JournalWriter
+from bitwatch.record.rundir import RunDir
+from bitwatch.sense import processes
+from bitwatch.sense.processes import Key
+
+NOBODY_UID = 65534
+WORKER = "python -c from multiprocessing.spawn import spawn_main; spawn_main(pipe_handle=7)"
+# Starts a process that looks like a worker, in a session whose leader then ends.
+ABANDONS = f"""
+import os
+closed = [(os.POSIX_SPAWN_CLOSE, 1)]
+print(os.posix_spawn("/bin/sleep", [{WORKER!r}, "600"], {{}}, file_actions=closed), flush=True)
+"""
+
+Start = Callable[..., Key]
+
+
+def ended_run(home: Path) -> RunDir:
+    run = rundir.create(home, "demo")
+    rundir.new_attempt(run)
+    journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+    journal(run, events.AttemptEnded(attempt=1, state="failed"))
+    return run
+
+
+def journal(run: RunDir, *records: events.Record) -> None:
+    writer = JournalWriter(run.journal)
+    for record in records:
+        writer.write(record)
+    writer.close()
+
+
+def recorded(key: Key, role: str = "worker", attempt: int = 1, **facts: Any) -> events.ProcessStart:
+    return events.ProcessStart(pid=key[0], starttime=key[1], role=role, attempt=attempt, **facts)
+
+
+def tags(run: RunDir) -> dict[str, str]:
+    return {"BITWATCH_RUN": run.id, "BITWATCH_ATTEMPT": "1", "BITWATCH_DIR": str(run.path)}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return ended_run(tmp_path / "runs")
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a sleep, or Python on a text that prints a line when it is ready; its identity."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def begin(code: str = "", **keywords: Any) -> Key:
+        words = [sys.executable, "-c", code] if code else ["sleep", "600"]
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, **keywords)
+        children.append(child)
+        if code:
+            assert child.stdout and child.stdout.readline()
+        return child.pid, kernel.starttime(child.pid) or 0
+
+    yield begin
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def abandoned() -> Iterator[Key]:
+    """What looks like a worker that its training has left behind."""
+    out = subprocess.run(
+        [sys.executable, "-c", ABANDONS], stdout=subprocess.PIPE, start_new_session=True, check=True
+    ).stdout
+    key = int(out), kernel.starttime(int(out)) or 0
+    yield key
+    processes.send_signal(*key, signal.SIGKILL)
+
+
+def needs_root(what: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(os.getuid() != 0, reason=f"only root can {what}")
