@@ -93,7 +93,7 @@ def _worker_died(view: View, told: list[str], so: str, lines: list[str]) -> even
 
 def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
     """Only the agent, whose children they are, learns how ranks ended: it says so at its end."""
-    words, codes = view.last_words, logs.exit_codes() if view.exits else {}
+    words, codes = view.last_words, logs.exit_codes()
 
     def comes_after(exit: events.ProcessExit) -> tuple[bool, float]:
         """Who lost another rank, or was ended for it, is not the first."""
@@ -103,14 +103,17 @@ def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
 
     died = [
         exit
-        for exit in view.exits
+        for exit in (*view.exits, *_unseen(view, codes))
         if exit.rank is not None and (exit.rank not in words or words[exit.rank].state == "failed")
     ]
     died.sort(key=comes_after)
     if not died or died[0].rank is None:
         return
     first = died[0]
-    told = [f"pid {exit.pid}: rank {exit.rank} {_how(exit, words, codes)}" for exit in died]
+    told = [
+        f"{f'pid {exit.pid}: ' if exit.pid else ''}rank {exit.rank} {_how(exit, words, codes)}"
+        for exit in died
+    ]
     yield events.Alert(
         id="rank-died",
         severity="error",
@@ -119,6 +122,14 @@ def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
         next=f"R goes on from the newest checkpoint once it has ended; bitwatch logs {view.run} "
         f"--rank {first.rank} shows its last lines",
     )
+
+
+def _unseen(view: View, codes: dict[int, int]) -> list[events.ProcessExit]:
+    """Ranks that came and went between two looks: only the agent knows of them."""
+    seen = {exit.rank for exit in view.exits}
+    return [
+        events.ProcessExit(rank=r, t=0.0) for r, code in codes.items() if code and r not in seen
+    ]
 
 
 def _signal(exit: events.ProcessExit, codes: dict[int, int]) -> int | None:

@@ -53,6 +53,9 @@ def test_who_lost_another_or_was_ended_for_it_is_not_the_first(tmp_path: Path) -
     alert = alerts(view, Logs(tmp_path))["rank-died"]
     assert alert.text.startswith("rank 1 was killed by SIGKILL; ")
     assert len(alert.evidence) == 3
+    view.exits, view.last_words = [], {}  # it came and went between two looks
+    alert = alerts(view, Logs(tmp_path))["rank-died"]
+    assert alert.evidence == ["rank 1 was killed by SIGKILL"]
 
 
 def test_the_last_lines_of_its_log_are_evidence_and_nothing_that_a_terminal_obeys(
