@@ -8,7 +8,7 @@ help:
 	@echo "make demo         install, and train the demo: Jane Austen, two ranks, a few minutes"
 	@echo "make screenshots   train the demo for a while, and take the pictures in docs/"
 	@echo "make test         install what is missing, and run the tests"
-	@echo "make chaos        a hundred random kills over demo runs, with others' jobs beside them"
+	@echo "make chaos        a hundred random kills over demo runs, beside others' jobs; then one of each kind"
 	@echo "make check        format, lint, types, import contracts"
 	@echo "make install      only make and fill .venv"
 	@echo "make format       put the code into its format"
@@ -26,7 +26,8 @@ test: .venv/installed-dev
 	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 15
 
 chaos: .venv/installed-dev
-	BITWATCH_CHAOS=100 $(BIN)/python -m pytest -q -s tests/end_to_end/test_chaos.py
+	BITWATCH_CHAOS=100 BITWATCH_DEATHS=all $(BIN)/python -m pytest -q -s \
+		tests/end_to_end/test_chaos.py tests/end_to_end/test_deaths.py
 
 check: .venv/installed-dev
 	$(BIN)/ruff format --check .

@@ -5,10 +5,16 @@
 The object is a `bitwatch.plan.facts.Facts`; without `--part` it holds all parts. Whatever
 goes wrong is in it too, as a sentence, and the exit status is 0: a status other than 0 means
 that this program itself was called wrongly. Noise of libraries goes to stderr. Ends in
-seconds even where a name server, the hub or a network disk never answers.
+seconds even where a name server, the hub or a network disk never answers, and with its
+parent, whose pid is in BITWATCH_PARENT.
 """
 
 from __future__ import annotations
+
+from trainer import lifeline
+
+if __name__ == "__main__":
+    lifeline.hold_child()
 
 import argparse
 import contextlib

@@ -20,9 +20,19 @@ WORKER_OOM_SCORE = 600
 def hold_rank() -> None:
     """First act of a rank: dies with the agent whose pid is in BITWATCH_AGENT, and tells its
     own pid to the workers it will start."""
-    die_with(os.environ.get("BITWATCH_AGENT"))
-    os.environ["BITWATCH_RANK_PID"] = str(os.getpid())
+    hold_prepare()
     _offer_to_oom_killer(RANK_OOM_SCORE)
+
+
+def hold_prepare() -> None:
+    """First act of what prepares the text, in the same way."""
+    die_with(os.environ.get("BITWATCH_AGENT"))
+    os.environ["BITWATCH_PARENT"] = str(os.getpid())
+
+
+def hold_child() -> None:
+    """First act of what one of ours has started, whose pid is in BITWATCH_PARENT."""
+    die_with(os.environ.get("BITWATCH_PARENT"))
 
 
 def hold_worker(worker: int = 0) -> None:
@@ -31,7 +41,7 @@ def hold_worker(worker: int = 0) -> None:
     Leaves the rank's process group: the agent signals groups, and a worker killed before its
     rank would crash the rank's step.
     """
-    die_with(os.environ.get("BITWATCH_RANK_PID"))
+    hold_child()
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)  # a fork has the rank's
     gc.enable()  # and its collector, which the rank calls by itself

@@ -19,9 +19,9 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 from trainer import lifeline
 
 if __name__ == "__main__":
-    lifeline.die_with(os.environ.get("BITWATCH_AGENT"))
+    lifeline.hold_prepare()
 if __name__ == "__mp_main__":  # a process of the pool
-    lifeline.die_with(None)
+    lifeline.hold_child()
 
 import contextlib
 import signal

@@ -160,7 +160,7 @@ def newest_accounts(names: list[str]) -> list[str]:
 
 
 def lives(pid: int, starttime: int) -> bool:
-    """Whether exactly this process is there and not a zombie."""
+    """Whether exactly this process is there, and any thread of it lives."""
     return kernel.starttime(pid) == starttime
 
 

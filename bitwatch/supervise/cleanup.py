@@ -143,7 +143,7 @@ def ours(own: dict[Key, Stat], roles: dict[Key, tuple[str, int | None, int | Non
         for key, stat in own.items()
         if roles.get(key, ("other",))[0] not in keep
         and (roles.get(key, ("other",))[0] in killable or stat.session in sessions)
-        and stat.state not in "ZX"
+        and not processes.is_dead(stat)
     ]
 
 

@@ -4,6 +4,7 @@ say. What nobody can tell is said to be unknown, never guessed."""
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import time
@@ -19,8 +20,10 @@ from bitwatch.record.state import RunState
 from bitwatch.record.view import is_echo, verdict, view
 from bitwatch.supervise import escalation, reaper
 from bitwatch.supervise.reaper import Exit
+from bitwatch.text import literal
 
 LOG_TAIL_BYTES = 64 << 10
+LINE_CHARACTERS = 300  # of a line of a log
 
 
 def judge(
@@ -155,18 +158,25 @@ def rank_exits(agent_log: Path) -> dict[int, int]:
 
 
 def tail(path: Path) -> str:
+    """The end of a file; empty when there is none, or a pipe that would be waited for."""
     try:
-        with open(path, "rb") as file:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
-            return file.read().decode(errors="replace")
+            return file.read(LOG_TAIL_BYTES).decode(errors="replace")
     except OSError:
         return ""
 
 
-def last_line(path: Path) -> str:
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines that say something, without what a terminal would obey."""
     lines = [line.strip() for line in tail(path).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "its log is empty"
+    return [literal(line[:LINE_CHARACTERS]) for line in lines[-count:]]
+
+
+def last_line(path: Path) -> str:
+    return "".join(last_lines(path, 1)) or "its log is empty"
 
 
 def _status(code: int) -> str:

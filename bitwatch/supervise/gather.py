@@ -36,6 +36,7 @@ def _start(path: Path, parts: tuple[str, ...]) -> subprocess.Popen[bytes]:
     asked = [word for part in parts for word in ("--part", part)]
     environment = launch.clean_environment(dict(os.environ))
     environment.setdefault("OMP_NUM_THREADS", "1")
+    environment["BITWATCH_PARENT"] = str(os.getpid())  # with which it ends
     return subprocess.Popen(
         [sys.executable, "-m", "trainer.inspect", str(path), *asked],
         env=environment,

@@ -44,6 +44,7 @@ from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
 from bitwatch.supervise.tree import Tree
 from bitwatch.supervise.watch import Watch
+from bitwatch.supervise.watch_deaths import Logs
 from bitwatch.supervise.watch_processes import Around
 
 TRACKERS_S = 2.0  # a spared resource tracker leaves by itself in milliseconds
@@ -164,9 +165,11 @@ class Supervisor:
         self._look()
         self.tree.sample(self.sensor.latest)
         self.sensor.check(selector)
-        around = Around(shared_memory.free_mib(), self.session)
-        self.watch.look(self._view(), time.time(), around)
+        self.watch.look(self._view(), time.time(), self._around())
         self.look_for_stop()
+
+    def _around(self) -> Around:
+        return Around(shared_memory.free_mib(), self.session, Logs(self.run.logs(self.attempt)))
 
     def _look(self) -> None:
         known = {pid: "sensor" for pid in self.sensor.pids}
@@ -248,6 +251,9 @@ class Supervisor:
             self.run.logs(self.attempt),
             self.escalation.forced,
         )
+        if state == "failed" and not (self.agent_exit and self.agent_exit.signal):
+            self.follower.poll()  # who died first, and how, is known only now
+            self.watch.look(self._view(), time.time(), self._around())
         self.watch.look(View(attempt=self.attempt), time.time())
         ending.write(
             self.run,

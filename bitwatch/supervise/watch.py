@@ -15,8 +15,9 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.recent import waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
+from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
 from bitwatch.supervise.watch_model import another_model, lowered
-from bitwatch.supervise.watch_processes import NOWHERE, Around, about_processes
+from bitwatch.supervise.watch_processes import NOWHERE, Around, Growth, about_processes
 from bitwatch.supervise.watch_readers import about_readers, remedy
 
 # Judged from the time since a reader's last word, which a clock that is set, or a machine that
@@ -34,7 +35,7 @@ def alerts(
 ) -> list[events.Alert]:
     """Everything that is wrong at this moment, each id once: what a later rule knows of an
     alert is more evidence for it. `waiting`: how much ranks wait for data, as was judged with
-    an eye on what was said before. `around` is of the machine."""
+    an eye on what was said before. `around` is what no record says."""
     levels = waiting_levels(view.data_shares, {}) if waiting is None else waiting
     found: dict[str, events.Alert] = {}
     for rule in (planned, stalled, sensor, short_grace, resumed):
@@ -44,6 +45,7 @@ def alerts(
         *another_model(view),
         *lowered(view),
         *about_processes(view, around, most_processes),
+        *about_deaths(view, around.logs),
         *about_readers(view, now, levels),
     ):
         if alert.id not in found:
@@ -129,6 +131,7 @@ class Watch:
         self._raised: dict[str, events.Alert] = {}
         self._looks: dict[str, int] = {}  # in a row that have found it
         self._waiting: dict[int, float] = {}
+        self._growth = Growth()
 
     def adopt(self, raised: Iterable[events.Alert]) -> None:
         """What an earlier supervisor has raised and not cleared, so that it can be cleared."""
@@ -136,13 +139,17 @@ class Watch:
 
     def look(self, view: View, now: float, around: Around = NOWHERE) -> None:
         self._waiting = waiting_levels(view.data_shares, self._waiting)
+        around = around._replace(grown_from=self._growth.note(view, now))
         present = {
             alert.id: alert for alert in alerts(view, now, self._waiting, around, self._most)
         }
+        # A rank that says it has lost its worker judges by nothing.
+        by_time = set(JUDGED_BY_TIME) - ({"worker-died"} if lost_workers(view) else set())
         self._looks = {id: self._looks.get(id, 0) + 1 for id in present}
         for alert in present.values():
             before = self._raised.get(alert.id)
-            if before is None and alert.id in JUDGED_BY_TIME and self._looks[alert.id] < LOOKS:
+            early = alert.id in by_time and self._looks[alert.id] < LOOKS
+            if before is None and early:
                 continue
             if before is None or _told(before) != _told(alert):
                 alert.attempt = view.attempt

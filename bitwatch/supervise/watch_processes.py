@@ -1,36 +1,77 @@
-"""Alerts about processes: more than the plan explains, GPU memory in other hands, ranks that
-died, and what the machine around a run may do to it."""
+"""Alerts about processes: more than the plan explains or more and more, GPU memory in other hands,
+and what the machine around a run may do to it."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bitwatch.record import events
-from bitwatch.record.view import END_STATES, View
+from bitwatch.record.view import ProcessRow, View
+from bitwatch.supervise.watch_deaths import Logs
 
 SLACK = 4  # processes beyond those explained: what a library starts for an instant
 HELD_MIB = 64.0  # of a GPU: a context that nobody computes in
+MINUTE_S = 60.0
+GROWING_MINUTES = 3  # in a row, before it is growth
 SHM_LOW_MIB = 64.0  # what a container has in all, where nobody asked for more
 NAMED = 6
 
 
 class Around(NamedTuple):
-    """Of the machine: room below /dev/shm, and what the end of the session would do."""
+    """What no record says. Of the machine: room below /dev/shm, and what the end of the session
+    would do. Of the run: its logs, and, when its processes become more and more, how many were
+    at work in its first minute."""
 
     shm_free_mib: float | None = None
     session: Sequence[str] = ()
+    logs: Logs = Logs()
+    grown_from: int | None = None
 
 
 NOWHERE = Around()
 
 
+class Growth:
+    """Notices that processes become more and more. At the seam of two epochs there are twice as
+    many workers for an instant: so it is the fewest of each minute that count, against the most
+    of the first one in which steps were taken. Compile workers are not counted."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._fewest, self._most = 0, 0
+        self._level: int | None = None
+        self._above = 0  # minutes in a row
+
+    def note(self, view: View, now: float) -> int | None:
+        """The count of the first minute, while those since are above it; else None."""
+        if not view.step or not view.processes:
+            return None
+        count = len(_counted(view))
+        since_s = now - self._began
+        if 0 <= since_s < MINUTE_S:
+            self._fewest, self._most = min(self._fewest, count), max(self._most, count)
+            return self._told()
+        if MINUTE_S <= since_s < 2 * MINUTE_S:  # else it is the first, or a clock was set
+            self._level = self._most if self._level is None else self._level
+            self._above = self._above + 1 if self._fewest > self._level + SLACK else 0
+        self._began, self._fewest, self._most = now, count, count
+        return self._told()
+
+    def _told(self) -> int | None:
+        return self._level if self._above >= GROWING_MINUTES else None
+
+
+def _counted(view: View) -> list[ProcessRow]:
+    """Compile workers come and go in numbers that are torch's own, and are not counted."""
+    alive = [row for row in view.processes if row.state not in ("Z", "X")]
+    return [row for row in alive if row.role != "compile worker"]
+
+
 def about_processes(view: View, around: Around, most: int | None) -> Iterator[events.Alert]:
     """`most` is watch.max_processes, None where only the plan counts."""
-    yield from process_count(view, most)
+    yield from process_count(view, most, around.grown_from)
     yield from gpu_held(view)
-    yield from rank_died(view)
     if around.shm_free_mib is not None and around.shm_free_mib < SHM_LOW_MIB:
         yield events.Alert(
             id="shm-low",
@@ -49,24 +90,27 @@ def about_processes(view: View, around: Around, most: int | None) -> Iterator[ev
         )
 
 
-def process_count(view: View, most: int | None) -> Iterator[events.Alert]:
-    """Compile workers come and go in numbers that are torch's own, and are not counted."""
-    alive = [row for row in view.processes if row.state not in ("Z", "X")]
-    counted_ = [row for row in alive if row.role != "compile worker"]
+def process_count(view: View, most: int | None, grown_from: int | None) -> Iterator[events.Alert]:
+    counted_ = _counted(view)
     # Supervisor, sensor and agent; and of each rank itself, its workers, twice at the seam of
     # two epochs, and a tracker.
     explained = 3 + view.ranks * (2 + 2 * view.workers)
     limit = explained + SLACK if most is None else most
-    if not view.ranks or len(counted_) <= limit:
+    too_many = bool(view.ranks) and len(counted_) > limit
+    if not too_many and grown_from is None:
         return
     roles: dict[str, int] = {}
     for row in counted_:
         roles[row.role] = roles.get(row.role, 0) + 1
     why = "watch.max_processes allows" if most is not None else "the plan explains"
+    text = f"more processes than {why}: over {limit}"
+    if not too_many:
+        text = f"processes become more and more: over {grown_from} + {SLACK} for minutes, where "
+        text += f"{grown_from} were at work in the first"
     yield events.Alert(
         id="process-count",
         severity="warning",
-        text=f"more processes than {why}: over {limit}",
+        text=text,
         evidence=[f"{number} x {role}" for role, number in sorted(roles.items())],
         next="look at panel 4; c ends what ended attempts have left, S stops this one",
     )
@@ -103,40 +147,3 @@ def gpu_held(view: View) -> Iterator[events.Alert]:
         if ours
         else "they are not of this run; `bitwatch clean` lists what may be left of others",
     )
-
-
-def rank_died(view: View) -> Iterator[events.Alert]:
-    """Until torchrun has ended the others: seconds, in which this is what is known. Only the
-    agent, whose children they are, learns how they ended."""
-    if view.state in END_STATES:
-        return
-    words = view.last_words
-    died = [
-        exit
-        for exit in sorted(view.exits, key=lambda exit: exit.t)
-        if exit.rank is not None and (exit.rank not in words or words[exit.rank].state == "failed")
-    ]
-    if not died:
-        return
-    first = died[0]
-    yield events.Alert(
-        id="rank-died",
-        severity="error",
-        text=f"rank {first.rank} {_how(first, words)}; the others are ended with it",
-        evidence=[f"pid {exit.pid}: rank {exit.rank} {_how(exit, words)}" for exit in died[:NAMED]],
-        next=f"R goes on from the newest checkpoint once it has ended; bitwatch logs {view.run} "
-        f"--rank {first.rank} shows its last lines",
-    )
-
-
-def _how(exit: events.ProcessExit, words: dict[int, events.RankEnded]) -> str:
-    if exit.rank in words:
-        return f"failed: {words[exit.rank].cause}"
-    if exit.signal is None and exit.status is None:
-        return "is gone without a last word"
-    if exit.signal is None:
-        return f"ended with exit code {exit.status}"
-    try:
-        return f"was killed by {signal.Signals(exit.signal).name}"
-    except ValueError:
-        return f"was killed by signal {exit.signal}"

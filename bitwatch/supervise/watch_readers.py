@@ -27,7 +27,6 @@ def about_readers(view: View, now: float, waiting: Mapping[int, float]) -> Itera
     yield from everybody_reads(view, found)
     yield from uneven(view)
     yield from starved(view, found, waiting)
-    yield from died(view, found)
 
 
 def remedy(view: View, alert: str, otherwise: str) -> str:
@@ -219,33 +218,6 @@ def _waiting_ranks(view: View, waiting: Mapping[int, float]) -> Iterator[events.
         ),
         next=remedy(view, "data-starved", otherwise),
     )
-
-
-def died(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:
-    """Workers that are gone while their rank lives: they took what they were to read along."""
-    ending = view.state == "stopping" or (view.steps and view.step >= view.steps)
-    if ending or not view.workers:
-        return  # a rank ends its workers at the end; without any, the reader is the rank itself
-    alive = {row.rank for row in view.processes if row.role == "rank" and row.state not in "ZX"}
-    told = []
-    for key, judged in found.items():
-        if judged.state == "dead" and judged.reader is not None and key[0] in alive:
-            reader = judged.reader
-            doing = readers.doing(reader)
-            last = f"last heard of at {clock(reader.t)}"
-            told.append(
-                f"{_who(view, key)} (pid {reader.pid}) is gone"
-                f"{f', {doing}' if doing else ''}, {last}"
-            )
-    if told:
-        yield events.Alert(
-            id="worker-died",
-            severity="error",
-            text=f"{told[0]}{_and_more(told)}; its rank cannot go on without it, and ends",
-            evidence=_listed(told),
-            next="look into the kernel's log (dmesg) for the out-of-memory killer; then: bitwatch "
-            f"run --resume {view.run or 'RUN'}, which goes on from the last checkpoint",
-        )
 
 
 # ---------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from bitwatch import config as configuration
+from bitwatch.attach import commands
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
@@ -130,6 +133,36 @@ def test_five_hundred_leftovers_and_as_many_that_look_the_same(
     actions = [r for r in read_all(run.journal)[0] if isinstance(r, events.Action)]
     assert [action.name for action in actions] == ["clean"]
     assert clean(shell, "--all")["own"] == []
+
+
+def test_from_a_killed_agent_to_a_clean_machine_by_one_key(tmp_path: Path, crowd: Crowd) -> None:
+    """With workers in sessions of their own that no signal but KILL ends, and no supervisor. The
+    time beyond the grace is printed; the limit is against a hang."""
+    grace_s, beyond_s = 0.3, []
+    config = configuration.load(
+        configuration.bundled("configs/demo.toml"), [f"watch.leftover_grace_s={grace_s}"]
+    )
+    for number in range(5):
+        run = rundir.create(tmp_path / "runs", f"run-{number}")
+        rundir.new_attempt(run)
+        run.config(1).write_text(configuration.dump(config))
+        journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+        (agent,) = crowd.start(1, "willing", **tags(run))
+        workers = crowd.start(8, "deaf", **tags(run))
+        roles = {agent: "agent", **dict.fromkeys(workers, "worker")}
+        recorded = [
+            events.ProcessStart(pid=pid, starttime=at, role=role, attempt=1)
+            for (pid, at), role in roles.items()
+        ]
+        journal(run, *recorded)
+        began = time.monotonic()
+        assert processes.send_signal(*agent, signal.SIGKILL)
+        said = commands.clean(run)
+        beyond_s.append(time.monotonic() - began - grace_s)
+        assert not any(alive(key) for key in workers), said
+        assert beyond_s[-1] > 0  # none of them left at SIGTERM
+    print(f"clean after {statistics.median(beyond_s):.2f} s beyond the grace")
+    assert statistics.median(beyond_s) < 10
 
 
 def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_not(

@@ -88,6 +88,10 @@ def test_readers_that_are_held_up_or_killed_are_named(shell: Shell) -> None:
     ended = [r for r in read_all(run.journal)[0] if isinstance(r, events.AttemptEnded)]
     assert re.fullmatch(said, ended[-1].cause), ended[-1].cause
     assert row["state"] == "failed"
+    (died, *_) = alerts(run, "worker-died")
+    assert f"worker {stuck.worker} of rank {stuck.rank} (pid {stuck.pid})" in died.text
+    assert "was killed by SIGKILL at" in died.text
+    assert [line for line in died.evidence if line.startswith(f"rank {stuck.rank}'s log: ")]
 
 
 def _stuck(run: RunDir, since: float) -> events.Reader | None:

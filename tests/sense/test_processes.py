@@ -10,8 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bitwatch.record import follow, kernel
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Stat
+from bitwatch.supervise import cleanup
 from tests.conftest import until
 from tests.sense.conftest import Start, in_state, stat_of
 
@@ -140,7 +142,12 @@ def test_states_are_told_in_honest_words(start: Start, leaderless: Stat) -> None
         assert processes.state_words(running._replace(state=letter)) == words
 
 
-def test_a_process_whose_first_thread_is_dead_can_be_killed(leaderless: Stat) -> None:
-    assert processes.send_signal(*leaderless.key, signal.SIGKILL)
+def test_a_process_whose_first_thread_is_dead_lives_and_can_be_killed(leaderless: Stat) -> None:
+    key = leaderless.key
+    role: dict[processes.Key, tuple[str, int | None, int | None]] = {key: ("rank", 0, None)}
+    assert kernel.starttime(leaderless.pid) == leaderless.starttime and follow.lives(*key)
+    assert cleanup.ours({key: leaderless}, role) == [key]
+    assert processes.send_signal(*key, signal.SIGKILL)
     until(lambda: processes.is_dead(leaderless), "its end")
-    assert not processes.send_signal(*leaderless.key, signal.SIGKILL)
+    assert not processes.send_signal(*key, signal.SIGKILL)
+    assert not follow.lives(*key) and cleanup.ours({key: leaderless}, role) == []

@@ -1,4 +1,4 @@
-"""More processes than there should be, ranks that died, GPUs in other hands, and the machine."""
+"""More processes than there should be, GPUs in other hands, and the machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 from bitwatch.record import events
 from bitwatch.record.view import ProcessRow, View
-from bitwatch.supervise.watch_processes import NOWHERE, Around, about_processes
+from bitwatch.supervise.watch_processes import NOWHERE, Around, Growth, about_processes
+
+NOW = 1_700_000_000.0
 
 
 def row(pid: int, role: str, state: str = "S") -> ProcessRow:
@@ -35,22 +37,39 @@ def test_what_the_plan_explains_is_no_crowd() -> None:
     assert "watch.max_processes allows: over 20" in alerts(view, most=20)["process-count"].text
 
 
-def test_a_rank_that_is_gone_is_said_with_what_is_known_and_the_first_one_first() -> None:
-    view = View(run="r", state="running", ranks=2)
-    view.exits = [
-        events.ProcessExit(pid=7, starttime=1, role="rank", rank=1, t=10.0),
-        events.ProcessExit(pid=6, starttime=1, role="rank", rank=0, signal=9, t=9.0),
-    ]
-    alert = alerts(view)["rank-died"]
-    assert alert.text == "rank 0 was killed by SIGKILL; the others are ended with it"
-    assert alert.evidence[1] == "pid 7: rank 1 is gone without a last word"
-    view.last_words = {
-        0: events.RankEnded(rank=0, state="stopped"),
-        1: events.RankEnded(rank=1, state="failed", cause="no room"),
-    }
-    assert "rank 1 failed: no room" in alerts(view)["rank-died"].text
-    view.state = "failed"  # the cause of the end says it
-    assert alerts(view) == {}
+def crowd(workers: int) -> View:
+    view = View(state="running", step=1, ranks=2, workers=8)
+    view.processes = [row(at, "worker") for at in range(workers)]
+    view.processes += [row(100 + at, "compile worker") for at in range(30)]
+    return view
+
+
+def grown(*minutes: tuple[int, int]) -> int | None:
+    """After minutes of the fewest and the most workers each, looked at every second."""
+    growth, level = Growth(), None
+    assert growth.note(View(state="running"), NOW) is None  # no step yet: nobody is counted
+    for second in range(60 * len(minutes) + 1):
+        fewest, most = minutes[min(second // 60, len(minutes) - 1)]
+        level = growth.note(crowd(most if second % 60 == 30 else fewest), NOW + second)
+    return level
+
+
+def test_processes_that_become_more_and_more_are_said_before_they_are_too_many() -> None:
+    assert grown((4, 8), (13, 13), (14, 16), (15, 15)) == 8
+    assert grown((4, 8), (13, 13), (14, 16)) is None  # not for long enough
+    assert grown((4, 8), (12, 16), (12, 16), (12, 16)) is None  # within what may be
+    assert grown((4, 8), (4, 16), (4, 16), (4, 16), (4, 16)) is None  # for instants only
+    assert grown((4, 8), (13, 13), (14, 14), (15, 15), (8, 15)) is None  # and fewer again
+    alert = alerts(crowd(15), Around(grown_from=8))["process-count"]
+    assert alert.text.startswith("processes become more and more: over 8 + 4 for minutes")
+    assert alert.evidence == ["15 x worker"]
+
+
+def test_a_clock_that_is_set_is_no_growth() -> None:
+    growth = Growth()
+    for second in range(400):
+        jump = 10_000 if second > 200 else 0
+        assert growth.note(crowd(8), NOW + second + jump) is None
 
 
 def test_memory_of_a_gpu_in_other_hands_is_named() -> None:

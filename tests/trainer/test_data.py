@@ -192,7 +192,7 @@ def test_a_dead_worker_is_a_trouble_and_not_an_end(
 ) -> None:
     data = write_shards(tmp_path, [4])
     data.workers = 1
-    monkeypatch.setenv("BITWATCH_RANK_PID", "1")  # not this process: the worker leaves at once
+    monkeypatch.setenv("BITWATCH_PARENT", "1")  # not this process: the worker leaves at once
     feed = Feed(packed(data, run), data, 1, pin_memory=False)
     assert feed.take() is None
     assert "worker" in feed.trouble
