@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from bitwatch.attach.others import Other
 from bitwatch.record import events
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -36,13 +37,15 @@ Mode = Literal["live", "reconnecting", "ended"]
 
 class Snapshot(msgspec.Struct, frozen=True):
     """One picture. `text` is a sentence about what stands in the way of reading, if anything;
-    `filled` is the share of the history that has been read."""
+    `filled` is the share of the history that has been read. `others` are the processes of this
+    machine beside those of the live attempt."""
 
     view: View
     now: float
     mode: Mode = "live"
     text: str = ""
     filled: float = 1.0
+    others: tuple[Other, ...] = ()
 
 
 class Feed:

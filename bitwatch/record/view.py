@@ -40,6 +40,7 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     worker: int | None = None
     cpu_percent: float | None = None
     rss_mib: float | None = None
+    shared_mib: float | None = None
     command: str = ""
     started: float | None = None
 
@@ -210,6 +211,7 @@ def _processes(state: RunState) -> list[ProcessRow]:
                 worker=process.worker,
                 cpu_percent=process.cpu_percent,
                 rss_mib=process.rss_mib,
+                shared_mib=process.shared_mib,
                 command=process.command or (told.command if told else ""),
                 started=min(started, told.t) if told else started,
             )
