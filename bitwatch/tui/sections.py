@@ -61,7 +61,7 @@ class Section(NamedTuple):
 
 def sections(
     view: View,
-    others: Sequence[Other] = (),
+    others: Sequence[Row] = (),
     *,
     tree: bool = True,
     sort: str = "pid",
@@ -70,10 +70,9 @@ def sections(
     collapse: int = 0,
     now: float = 0.0,
 ) -> list[Section]:
-    """Those that have rows, our run first. What is known of a process beside the live attempt is
-    newer than a sample that still shows it in the attempt."""
-    beside = _beside(view, others, now)
-    elsewhere = {row.process.key for row in beside}
+    """Those that have rows, our run first; `others` come from `beside`. What is known of a process
+    beside the live attempt is newer than a sample that still shows it in the attempt."""
+    elsewhere = {row.process.key for row in others}
     if any(process.key in elsewhere for process in view.processes):
         view = _without(view, elsewhere)
     ours = family.rows(
@@ -81,7 +80,7 @@ def sections(
     )
     found = [Section(_heading(OURS, view, ours), ours)] if ours else []
     for group in GROUPS:
-        rows = [row for row in beside if row.group == group and contains(row, text)]
+        rows = [row for row in others if row.group == group and contains(row, text)]
         if not tree:
             rows.sort(key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=backwards)
         if rows:
@@ -116,8 +115,9 @@ def _without(view: View, keys: set[Key]) -> View:
     return msgspec.structs.replace(view, processes=kept)
 
 
-def _beside(view: View, others: Sequence[Other], now: float) -> list[Row]:
-    """Leftovers that only the journal knows of come first: no scan has seen them yet."""
+def beside(view: View, others: Sequence[Other], now: float) -> list[Row]:
+    """The rows of what is not of the live attempt, with leftovers that only the journal knows:
+    no scan has seen them yet."""
     known = {other.key for other in others}
     gpu = family.gpu_memory(view)
     rows = [
@@ -130,12 +130,13 @@ def _beside(view: View, others: Sequence[Other], now: float) -> list[Row]:
     return rows
 
 
-def _place(row: Row, run: str) -> tuple[bool, str, int, int, int, int]:
-    """This run's own before others', and as they were launched."""
+def _place(row: Row, run: str) -> tuple[bool, str, int, int, int, float, int]:
+    """This run's own before others', as they were launched; who holds most of a GPU first."""
     other, process = row.other, row.process
     of = (other.run or run) if other else run
     rank = -1 if process.rank is None else process.rank
-    return of != run, of, row.attempt, rank_of(process.role), rank, process.pid
+    held = -(row.gpu_mib or 0.0)
+    return of != run, of, row.attempt, rank_of(process.role), rank, held, process.pid
 
 
 def _told(left: ProcessStart, gpu: float | None) -> Row:

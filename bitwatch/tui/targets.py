@@ -9,6 +9,7 @@ from bitwatch.tui.draw import plain
 from bitwatch.tui.rows import Key, Row
 
 COMMAND_MOST = 400  # characters; a dialog shows one line of it
+WHY_MOST = 500
 OF_THE_ATTEMPT = {
     "supervisor": "the training goes on without it, and nobody watches; attach brings it back",
     "agent": "it holds the ranks together: its end ends the attempt",
@@ -56,13 +57,14 @@ def _name(row: Row) -> str:
 def means(row: Row) -> str:
     """What the end of this process would mean, in one sentence."""
     process, other = row.process, row.other
+    why = plain(other.why[:WHY_MOST]) if other else ""
     if row.group == "leftover":
         of = f"attempt {row.attempt}" if row.attempt else "an attempt"
         return f"left behind by {of}, which has ended: nothing waits for it; c ends it as well"
     if other is not None and other.group == "confirm":
-        return f"of a run, but perhaps somebody's: {plain(other.why) or 'look before you end it'}"
+        return f"of a run, but perhaps somebody's: {why or 'look before you end it'}"
     if other is not None and other.group == "suspect":
-        return f"only a suspect: {plain(other.why) or 'nothing proves that it is ours'}"
+        return f"only a suspect: {why or 'nothing proves that it is ours'}"
     if other is not None:
-        return plain(other.why) or "not of any run: it holds memory of a GPU"
+        return why or "not of any run: it holds memory of a GPU"
     return OF_THE_ATTEMPT.get(process.role, UNKNOWN)

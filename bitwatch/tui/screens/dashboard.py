@@ -115,6 +115,8 @@ class Dashboard(ProcessKeys):
         for name in (FULL, COMPACT, SMALL, TINY):
             self.set_class(name == self._layout, f"-{name}")
         self.set_class(bool(self._maximised), "-maximised")
+        self.set_class(self._maximised == "processes", "-below")
+        self.set_class(self._maximised == "loss", "-beside")
         for panel in self.panels:
             panel.set_class(panel.id == self._maximised, "-maximised")
         self.readers.listed = self._maximised == "readers"
@@ -182,7 +184,7 @@ class Dashboard(ProcessKeys):
             doing.discard("tree")
         if self.at_processes:
             doing |= {"filter", "sort(1)", "tag", "details", "signal"}
-            doing -= {"log", "smooth"}
+            doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
             if self.processes.tagged:
                 doing.add("untag")
         self.footer.show_keys(keys.footer(doing))

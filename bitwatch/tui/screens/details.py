@@ -20,6 +20,7 @@ from bitwatch.tui.screens.dialog import Block, Page
 WIDTH = 14
 COMMAND_MOST = 3000  # characters; more is a program that was handed over, not a command
 ASKING = "asking /proc …"
+OUTSIDE = "Only the driver of the GPU knows it: nothing of it can be seen from here."
 ENDED = "It has ended."
 WAITS = (
     "It has ended, or it waits in the kernel (D): whoever asks more of it would wait with it, "
@@ -38,11 +39,13 @@ class Details(Page):
 
     def __init__(self, row: Row) -> None:
         process = row.process
-        super().__init__(f"Process {process.pid}", [*seen(row), said(ASKING, "$quiet")])
+        first = said(ASKING, "$quiet") if process.starttime else said(OUTSIDE, "bold $warning")
+        super().__init__(f"Process {process.pid}", [*seen(row), first])
         self._row = row
 
     def on_mount(self) -> None:
-        threading.Thread(target=self._ask, name="details", daemon=True).start()
+        if self._row.process.starttime:
+            threading.Thread(target=self._ask, name="details", daemon=True).start()
 
     def _ask(self) -> None:
         process = self._row.process
@@ -118,10 +121,11 @@ def text(about: About, row: Row) -> list[Block]:
 
 def command(words: list[str]) -> str:
     """Its words, quoted where one holds spaces or signs."""
-    line = plain(shlex.join(words)) if words else "not to be read"
+    line = shlex.join(words) if words else "not to be read"
     if len(line) > COMMAND_MOST:
-        return f"{line[:COMMAND_MOST]} … and {len(line) - COMMAND_MOST:,} more characters"
-    return line
+        more = len(line) - COMMAND_MOST
+        return f"{plain(line[:COMMAND_MOST])} … and {more:,} more characters"
+    return plain(line)
 
 
 def _parent(about: About) -> str | None:

@@ -40,11 +40,12 @@ class SignalDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         number = len(self._meant)
         with Vertical(classes="dialog signal") as dialog:
-            dialog.border_title = Content(f"Signal {counted(number, 'process')}")
-            if number == 0:
-                dialog.border_title = Content("Nothing here can be signalled")
+            title = f"Signal {counted(number, 'process')}"
+            if self._barred:
+                title += f", {len(self._barred)} left alone"
+            dialog.border_title = Content(title if number else "Nothing here can be signalled")
             dialog.border_subtitle = Content("enter chooses · escape cancels")
-            with VerticalScroll(id="targets", can_focus=False):
+            with VerticalScroll(id="targets"):
                 for text, indent in self._text():
                     line = Static(text, classes="" if indent == 2 else "line")
                     line.styles.padding = (0, 0, 0, indent)

@@ -15,7 +15,7 @@ STATE = 9
 NONE = "–"
 # In the order in which they are given up, each with its width including the gap before it.
 SELDOM = (("proof", 10), ("shared", 8), ("user", USER_MOST + 2))
-OPTIONAL = (("gpu", 8), ("age", 8), ("pid", 0), ("mem", 8), ("cpu", 8), ("state", STATE + 2))
+OPTIONAL = (("age", 8), ("gpu", 8), ("pid", 0), ("mem", 8), ("cpu", 8), ("state", STATE + 2))
 
 
 class Columns:

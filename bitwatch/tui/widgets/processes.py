@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from textual import events as textual_events
 
 from bitwatch.attach.others import Other
-from bitwatch.record.view import END_STATES
+from bitwatch.record.view import END_STATES, View
 from bitwatch.text import counted
 from bitwatch.tui import family
 from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
 from bitwatch.tui.rows import SORTS, Row, arrow
-from bitwatch.tui.sections import OURS, Heading, Section, counts, lines_of, sections
+from bitwatch.tui.sections import OURS, Heading, Section, beside, counts, lines_of, sections
 from bitwatch.tui.widgets.columns import Columns
 from bitwatch.tui.widgets.filter_line import FilterLine
 from bitwatch.tui.widgets.row_list import RowList
@@ -42,9 +42,14 @@ class ProcessPanel(RowList):
         self.sort = "pid"
         self.backwards = False
         self.filter = FilterLine()
+        self._beside: list[Row] = []
         self._columns: Columns | None = None
 
     # -- what is shown --------------------------------------------------------------------
+
+    def remember(self, view: View) -> None:
+        """Their rows are made once a picture, however often it is drawn."""
+        self._beside = beside(view, self.others, self.now)
 
     def lines(self, width: int, height: int) -> list[Line]:
         filtering = [self.filter.line(width)] if self.filter.editing else []
@@ -78,7 +83,7 @@ class ProcessPanel(RowList):
 
     def summary(self, width: int) -> Line:
         view = self.view
-        parts = self._beside(9)
+        parts = self._numbers(9)
         for role, number in family.counts(view).items():
             if role in ("supervisor", "agent", "rank", "worker"):
                 plural = "s" if number > 1 else ""
@@ -101,11 +106,13 @@ class ProcessPanel(RowList):
         parts = []
         row = self.selected() if self.has_focus else None
         if row and row.other and (words := row.barred or row.other.why):
-            line = Line(f"{row.process.pid} ", "quiet").add(clip(plain(words), EVIDENCE_CELLS))
+            line = Line(f"{row.process.pid} ", "quiet").add(
+                clip(plain(words[: 2 * EVIDENCE_CELLS]), EVIDENCE_CELLS)
+            )
             parts.append(Part(0, line))
         if processes:
             parts.append(Part(1, Line(f"{len(processes)} ours", "quiet")))
-        parts += self._beside(5, short=True)
+        parts += self._numbers(5, short=True)
         if self.filter.text and not self.filter.editing:
             parts.append(Part(7, Line(f"/{plain(self.filter.text)}", "accent")))
         if self.tagged and (number := sum(len(r.keys) for r in self.tagged_rows())):
@@ -116,7 +123,7 @@ class ProcessPanel(RowList):
             parts.append(Part(8, Line(f"{self.now - view.sampled:.0f} s old", "warning")))
         return parts
 
-    def _beside(self, importance: int, *, short: bool = False) -> list[Part]:
+    def _numbers(self, importance: int, *, short: bool = False) -> list[Part]:
         """How many there are that are not of the attempt."""
         number = counts(self.view, self.others)
         parts = []
@@ -146,9 +153,9 @@ class ProcessPanel(RowList):
     def wanted(self) -> int:
         """Lines that would show everything, within reason."""
         number = counts(self.view, self.others)
-        beside = sum(number.values())
         headings = sum(n > 0 for n in number.values())
-        return len(self.view.processes) + min(beside + headings, max(MOST_BESIDE, headings))
+        lines = sum(number.values()) + headings
+        return len(self.view.processes) + min(lines, MOST_BESIDE)
 
     def _line(self, row: Row, columns: Columns) -> Line:
         line = columns.line(row, tagged=any(key in self.tagged for key in row.keys))
@@ -164,7 +171,7 @@ class ProcessPanel(RowList):
     def _sections(self, collapse: int, text: str | None = None) -> list[Section]:
         return sections(
             self.view,
-            self.others,
+            self._beside,
             tree=self.as_tree,
             sort=self.sort,
             backwards=self.backwards,
