@@ -110,12 +110,14 @@ def text(about: About, row: Row) -> list[Block]:
         ("memory", _memory(about)),
         ("disk", _disk(about)),
     ]
-    blocks = [said("command", "$quiet"), Block(Content(command(about.command or [])), 2)]
-    blocks.append(Block(Content("")))
+    blocks = [Block(Content(""))]
     for name, value in pairs:
         if value:
             words = Content.assemble((f"{name:<{WIDTH}}", "$quiet"), (plain(value), "$foreground"))
             blocks.append(Block(words))
+    # Last, for it may be of any length.
+    blocks.append(Block(Content.styled("command", "$quiet")))
+    blocks.append(Block(Content(command(about.command or [])), 2))
     return blocks
 
 

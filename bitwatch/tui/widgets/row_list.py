@@ -148,17 +148,16 @@ class RowList(Panel):
         self.action_move(-SCROLL_LINES)
 
     def on_click(self, event: textual_events.Click) -> None:
-        """Selects; the second in the same place opens."""
+        """Selects; the second at once opens what the first has selected, wherever the focus has
+        moved its line to."""
         line = event.y - 1 - self._head
         at = line + self._offset
         if self._head and line == -1:
             self.press_heading(event.x - 2)
         elif line >= 0 and event.y < self.size.height - 1 and at < len(self._rows):
-            row = self._rows[at]
-            same = isinstance(row, Row) and self.selection in row.keys
-            if isinstance(row, Row):
-                self._select(at, 1)
-            if event.chain > 1 and same:
+            if event.chain > 1 and self.selection:
                 self.post_message(self.Opened())
+            elif isinstance(self._rows[at], Row):
+                self._select(at, 1)
         self.focus()
         self.repaint()
