@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 from rich.cells import cell_len
+from textual import events
 
 from bitwatch.attach.others import Other
 from bitwatch.record.view import View
 from bitwatch.tui.rows import SORTS, Row
 from bitwatch.tui.sections import Heading, beside, sections
 from bitwatch.tui.targets import targets_of
+from bitwatch.tui.widgets.filter_line import FilterLine
 from bitwatch.tui.widgets.processes import ProcessPanel
 from tests.tui import views
 from tests.tui.beside import EVIL, GRACE, SUSPECT, TMUX, all_kinds, leftover, other
@@ -127,6 +129,19 @@ def test_a_filter_that_finds_nothing_says_so_literally() -> None:
     panel.filter.text = "\x1b[31mnothing"
     assert "no process contains" in "\n".join(drawn(panel))
     assert "\x1b" not in "\n".join(drawn(panel))
+
+
+def test_what_is_typed_is_shown_at_its_end_and_can_be_taken_back() -> None:
+    line = FilterLine()
+    line.add("words " * 50 + "\nnext line")
+    assert len(line.text) == 200
+    assert line.line(60).width == 60 and "keeps" in line.line(60).text
+    assert line.line(12).width <= 12
+    for key in ("ctrl+w", "backspace"):
+        before = line.text
+        assert line.take(events.Key(key, None)) and len(line.text) < len(before)
+    assert not line.take(events.Key("tab", "\t"))
+    assert line.take(events.Key("ctrl+u", None)) and line.text == ""
 
 
 @pytest.mark.parametrize("sort", SORTS)

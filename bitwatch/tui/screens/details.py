@@ -107,7 +107,9 @@ def text(about: About, row: Row) -> list[Block]:
         ("open GPUs", ", ".join(about.gpu_files) if about.gpu_files else None),
         ("GPU memory", _mib(row.gpu_mib)),
         ("processor", _processor(about)),
-        ("memory", _memory(about)),
+        ("memory", _memory(("resident", about.rss_mib))),
+        ("", _memory(("its alone", about.unique_mib), ("its share", about.proportional_mib))),
+        ("in swap", _mib(about.swap_mib or None)),
         ("disk", _disk(about)),
     ]
     blocks = [Block(Content(""))]
@@ -168,14 +170,8 @@ def _processor(about: About) -> str | None:
     return f"{duration(about.user_s)} in programs, {duration(about.system_s)} in the kernel"
 
 
-def _memory(about: About) -> str | None:
-    named = (
-        ("resident", about.rss_mib),
-        ("its alone", about.unique_mib),
-        ("its share", about.proportional_mib),
-        ("in swap", about.swap_mib),
-    )
-    known = [f"{size(mib * 2**20)} {name}" for name, mib in named if mib is not None]
+def _memory(*named: tuple[str, float | None]) -> str | None:
+    known = [f"{_mib(mib)} {name}" for name, mib in named if mib is not None]
     return ", ".join(known) or None
 
 
