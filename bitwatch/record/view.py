@@ -41,6 +41,7 @@ class ProcessRow(msgspec.Struct, kw_only=True):
     worker: int | None = None
     cpu_percent: float | None = None
     rss_mib: float | None = None
+    shared_mib: float | None = None
     command: str = ""
     started: float | None = None
     threads_live: int = 0
@@ -212,6 +213,7 @@ def _processes(state: RunState) -> list[ProcessRow]:
                 worker=process.worker,
                 cpu_percent=process.cpu_percent,
                 rss_mib=process.rss_mib,
+                shared_mib=process.shared_mib,
                 command=process.command or (told.command if told else ""),
                 started=min(started, told.t) if told else started,
                 threads_live=process.threads_live,

@@ -24,7 +24,8 @@ from bitwatch.attach.follow import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui import keys
-from bitwatch.tui.screens.dashboard import Commands, Dashboard
+from bitwatch.tui.host import Commands
+from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import DEFAULT, variables_of
 
 

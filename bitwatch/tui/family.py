@@ -1,79 +1,12 @@
-"""The processes of a run as rows of a tree, or flat and sorted. Pure.
-
-A row is known by its identities (pid, starttime), so that a selection stays with a process
-whatever row it moves to.
-"""
+"""The processes of a run as rows of a tree, or flat and sorted. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 from bitwatch.record.events import Reader
 from bitwatch.record.readers import Judged, judged
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.tui.draw import plain
-
-Key = tuple[int, int]
-
-ROLE_ORDER = (
-    "supervisor",
-    "agent",
-    "prepare",
-    "rank",
-    "worker",
-    "resource tracker",
-    "compile worker",
-    "sensor",
-)
-LETTERS = {
-    "R": "running",
-    "S": "sleeping",
-    "D": "blocked",  # in the kernel, on a disk or a driver: no signal reaches it
-    "T": "stopped",
-    "t": "traced",
-    "Z": "defunct",
-    "X": "dead",
-    "I": "sleeping",
-}
-STATE_ROLES = {
-    "running": "fine",
-    "reading": "fine",
-    "waiting": "fine",
-    "idle": "warning",
-    "blocked": "warning",
-    "stopped": "warning",
-    "traced": "warning",
-    "defunct": "bad",
-    "dead": "bad",
-    "failed": "bad",
-    "stuck": "bad",
-    "retrying": "warning",
-    "leftover": "bad",
-    "starting": "accent",
-}
-SORTS = ("pid", "role", "state", "age", "cpu", "mem", "gpu", "command")
-
-
-@dataclass
-class Row:
-    """One line of the panel. More than one identity: several in one line. `tone` is the role
-    in which the state is shown."""
-
-    process: ProcessRow
-    role: str
-    state: str
-    guides: str = ""
-    keys: tuple[Key, ...] = ()
-    gpu_mib: float | None = None
-    rss_mib: float | None = None
-    cpu_percent: float | None = None
-    tone: str = ""
-    children: list[Row] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.tone = self.tone or STATE_ROLES.get(self.state, "quiet")
+from bitwatch.tui.rows import LETTERS, SORT_KEYS, STATE_ROLES, Key, Row, contains, ordered, rank_of
 
 
 def rows(
@@ -81,61 +14,38 @@ def rows(
     *,
     tree: bool = True,
     sort: str = "pid",
-    descending: bool = False,
+    backwards: bool = False,
     text: str = "",
     collapse: int = 0,
     now: float = 0.0,
 ) -> list[Row]:
-    """`now` tells which readers are stuck. `text` keeps rows that contain it (in a tree with what stands above them). `collapse`:
-    0 shows every process, 1 joins idle workers of a rank, 2 all workers of a rank."""
+    """`now` tells which readers are stuck. `text` keeps rows that contain it (in a tree with what
+    stands above them). `collapse`: 0 shows every process, 1 joins idle workers of a rank, 2 all
+    workers of a rank."""
     made = _make(view, now)
     if not tree:
-        flat = [row for row in made.values() if _contains(row, text)]
-        return sorted(flat, key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=descending)
+        flat = [row for row in made.values() if contains(row, text)]
+        return sorted(flat, key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=backwards)
     by_pid = {row.process.pid: row for row in made.values()}
     roots: list[Row] = []
     for row in made.values():
         parent = by_pid.get(row.process.ppid)
         (parent.children if parent and parent is not row else roots).append(row)
     found: list[Row] = []
-    for root in _ordered(roots):
+    for root in ordered(roots):
         _walk(root, "", "", found, text.lower(), collapse)
     return found
-
-
-def leftovers(view: View, text: str = "") -> list[Row]:
-    """What ended attempts have left alive, as rows of their own. Only the journal knows them:
-    no sample says how much processor or memory they take, but NVML may."""
-    gpu = _gpu_memory(view)
-    found = []
-    for left in sorted(view.leftovers, key=lambda p: (p.attempt, _rank_of(p.role), p.pid)):
-        process = ProcessRow(
-            pid=left.pid,
-            starttime=left.starttime,
-            ppid=left.ppid,
-            role=left.role,
-            state="",
-            rank=left.rank,
-            worker=left.worker,
-            command=left.command,
-            started=left.t,
-        )
-        role = _role(process, None)
-        if left.role == "worker" and left.rank is not None:
-            role += f" of rank {left.rank}"
-        found.append(Row(process, role, "leftover", "", (process.key,), gpu.get(left.pid)))
-    return [row for row in found if _contains(row, text)]
 
 
 def counts(view: View) -> dict[str, int]:
     """How many of each role, in the order of the tree."""
     found: dict[str, int] = {}
-    for process in sorted(view.processes, key=lambda p: _rank_of(p.role)):
+    for process in sorted(view.processes, key=lambda p: rank_of(p.role)):
         found[process.role] = found.get(process.role, 0) + 1
     return found
 
 
-def _gpu_memory(view: View) -> dict[int, float]:
+def gpu_memory(view: View) -> dict[int, float]:
     """MiB by pid, over all GPUs."""
     held: dict[int, float] = {}
     for card in view.gpus.gpus if view.gpus else ():
@@ -150,23 +60,24 @@ def _make(view: View, now: float) -> dict[Key, Row]:
         for one in judged(view, now).values()
         if one.reader
     }
-    gpu = _gpu_memory(view)
+    gpu = gpu_memory(view)
     made = {}
     for process in view.processes:
         one = readers.get(process.key) if process.role == "worker" else None
         made[process.key] = Row(
             process=process,
-            role=_role(process, one.reader if one else None),
+            role=role_words(process, one.reader if one else None),
             state=_state(process, one),
             keys=(process.key,),
             gpu_mib=gpu.get(process.pid),
             rss_mib=process.rss_mib,
+            shared_mib=process.shared_mib,
             cpu_percent=process.cpu_percent,
         )
     return made
 
 
-def _role(process: ProcessRow, reader: Reader | None) -> str:
+def role_words(process: ProcessRow, reader: Reader | None) -> str:
     if process.role == "rank" and process.rank is not None:
         return f"rank {process.rank}"
     if process.role == "worker" and process.worker is not None:
@@ -178,7 +89,7 @@ def _role(process: ProcessRow, reader: Reader | None) -> str:
         # Shards are numbers; row groups and an index are called by their names.
         what = "shard " if isinstance(shards[0], int) else ""
         return f"worker {process.worker} · {what}{shown}{more}"
-    return plain(process.role)
+    return plain(process.role[:64])
 
 
 def _state(process: ProcessRow, one: Judged | None) -> str:
@@ -197,13 +108,13 @@ def _walk(row: Row, above: str, own: str, found: list[Row], text: str, collapse:
     row.guides = above + own
     place = len(found)
     found.append(row)
-    children = _collapsed(_ordered(row.children), collapse)
+    children = _collapsed(ordered(row.children), collapse)
     inner = above + {"": "", "├─ ": "│  ", "└─ ": "   "}[own]
     kept = False
     for at, child in enumerate(children):
         guide = "└─ " if at == len(children) - 1 else "├─ "
         kept = _walk(child, inner, guide, found, text, collapse) or kept
-    kept = kept or _contains(row, text)
+    kept = kept or contains(row, text)
     if not kept:
         del found[place:]
     return kept
@@ -243,8 +154,10 @@ def _join(workers: list[Row]) -> Row:
         keys=tuple(key for row in workers for key in row.keys),
         gpu_mib=_sum([row.gpu_mib for row in workers]),
         rss_mib=_sum([row.rss_mib for row in workers]),
+        shared_mib=_sum([row.shared_mib for row in workers]),
         cpu_percent=_sum([row.cpu_percent for row in workers]),
         tone=STATE_ROLES.get(odd[-1] if odd else kinds[0], "quiet"),
+        members=tuple(workers),
     )
 
 
@@ -259,41 +172,3 @@ def _numbers(numbers: list[int | None]) -> str:
 def _sum(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _ordered(rows_: list[Row]) -> list[Row]:
-    return sorted(rows_, key=_order)
-
-
-def _order(row: Row) -> tuple[int, int, int, int, int]:
-    process = row.process
-    return (
-        _rank_of(process.role),
-        -1 if process.rank is None else process.rank,
-        -1 if process.worker is None else process.worker,
-        process.pid,
-        process.starttime,
-    )
-
-
-def _rank_of(role: str) -> int:
-    return ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
-
-
-def _contains(row: Row, text: str) -> bool:
-    if not text:
-        return True
-    where = f"{row.process.pid} {row.role} {row.state} {row.process.command}"
-    return text.lower() in where.lower()
-
-
-SORT_KEYS: dict[str, Callable[[Row], Any]] = {
-    "pid": lambda row: (row.process.pid, row.process.starttime),
-    "role": _order,
-    "state": lambda row: (row.state, _order(row)),
-    "age": lambda row: (-(row.process.started or 0.0), row.process.pid),
-    "cpu": lambda row: (-(row.cpu_percent or 0.0), row.process.pid),
-    "mem": lambda row: (-(row.rss_mib or 0.0), row.process.pid),
-    "gpu": lambda row: (-(row.gpu_mib or 0.0), row.process.pid),
-    "command": lambda row: (row.process.command, row.process.pid),
-}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bitwatch.attach.follow import Mode, Snapshot
+from bitwatch.attach.others import Other
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.journal import JournalWriter
@@ -162,9 +163,15 @@ class Fixed:
         self._told = told
         self.give(self.view)
 
-    def give(self, view: View, now: float = NOW, mode: Mode = "live") -> None:
+    def give(
+        self,
+        view: View,
+        now: float = NOW,
+        mode: Mode = "live",
+        others: Sequence[Other] = (),
+    ) -> None:
         self.view = view
-        self._told(Snapshot(view=view, now=now, mode=mode))
+        self._told(Snapshot(view=view, now=now, mode=mode, others=tuple(others)))
 
     def go_on(self) -> None:
         self.went_on = True
@@ -178,6 +185,7 @@ class Remembered:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, int]] = []
+        self.signals: list[tuple[str, list[tuple[int, int]]]] = []
 
     def stop(self, run: RunDir, attempt: int) -> str:
         self.asked.append(("stop", run.id, attempt))
@@ -190,3 +198,7 @@ class Remembered:
     def relaunch(self, run: RunDir, attempt: int, correction: str) -> str:
         self.asked.append((f"relaunch {correction}", run.id, attempt))
         return f"attempt {attempt + 1} goes on, {correction}"
+
+    def signal(self, run: RunDir, targets: Sequence[tuple[int, int]], name: str) -> str:
+        self.signals.append((name, list(targets)))
+        return f"{name} sent to {len(targets)}"

@@ -7,6 +7,8 @@ import pytest
 
 from bitwatch.record.view import View
 from bitwatch.tui import family
+from bitwatch.tui.rows import SORTS, Row
+from bitwatch.tui.sections import Heading
 from bitwatch.tui.widgets.columns import age
 from bitwatch.tui.widgets.processes import ProcessPanel
 from tests.tui import views
@@ -104,7 +106,7 @@ def test_a_run_that_has_ended_has_no_processes() -> None:
 
 
 def select(panel: ProcessPanel, pid: int) -> None:
-    row = next(row for row in panel._rows if row and row.process.pid == pid)
+    row = next(row for row in panel._rows if isinstance(row, Row) and row.process.pid == pid)
     panel._select(panel._rows.index(row), 1)
 
 
@@ -169,7 +171,7 @@ def test_moving_never_lands_on_a_heading() -> None:
         panel.action_move(-1)
         panel.draw(120, 40)
         assert panel.selected() is not None
-    assert panel._at == 0
+    assert isinstance(panel._rows[0], Heading) and panel._at == 1 and panel._offset == 0
 
 
 def test_the_cursor_is_always_in_sight() -> None:
@@ -190,11 +192,11 @@ def test_a_filter_keeps_what_stands_above_a_match() -> None:
     assert family.rows(views.on_l4s(), text="nothing like it") == []
 
 
-@pytest.mark.parametrize("sort", family.SORTS)
+@pytest.mark.parametrize("sort", SORTS)
 def test_every_column_sorts_flat(sort: str) -> None:
     rows = family.rows(views.on_l4s(), tree=False, sort=sort)
     assert len(rows) == 22
-    reverse = family.rows(views.on_l4s(), tree=False, sort=sort, descending=True)
+    reverse = family.rows(views.on_l4s(), tree=False, sort=sort, backwards=True)
     assert reverse[0].keys != rows[0].keys
 
 

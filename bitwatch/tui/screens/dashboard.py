@@ -7,13 +7,9 @@ line for all GPUs), and below that a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 from textual import events as textual_events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
-from textual.screen import Screen
 from textual.widgets import Static
 
 from bitwatch.attach.follow import Snapshot
@@ -21,7 +17,9 @@ from bitwatch.attach.offer import Offer, offers
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
+from bitwatch.tui.host import Host
 from bitwatch.tui.remedies import no_relaunch, remedies
+from bitwatch.tui.screens.process_keys import ProcessKeys
 from bitwatch.tui.widgets.alerts import AlertBar
 from bitwatch.tui.widgets.footer import KeyFooter
 from bitwatch.tui.widgets.gpus import GpuPanel
@@ -44,24 +42,7 @@ def layout(width: int, height: int) -> str:
     return FULL if width >= 100 and height >= 28 else COMPACT
 
 
-class Commands(Protocol):
-    """What a person may have done to a run. Each takes its time, and says what it did."""
-
-    def stop(self, run: RunDir, attempt: int) -> str: ...
-    def clean(self, run: RunDir) -> str: ...
-    def relaunch(self, run: RunDir, attempt: int, correction: str) -> str: ...
-
-
-class Host(Protocol):
-    """The application, as far as a dashboard needs it."""
-
-    commands: Commands
-
-    def detach(self) -> None: ...
-    def in_background(self, work: Callable[[], str]) -> None: ...
-
-
-class Dashboard(Screen[None]):
+class Dashboard(ProcessKeys):
     BINDINGS = keys.bindings()
     AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
 
@@ -114,10 +95,11 @@ class Dashboard(Screen[None]):
         self.loss.filled = snapshot.filled
         view, now = snapshot.view, snapshot.now
         self.alerts.remedies = remedies(view)
+        self.processes.others = snapshot.others
         for widget in (self.header, self.alerts, *self.panels):
             widget.show(view, now)
         self._fit(view)
-        self._name_keys()
+        self.name_keys()
 
     @property
     def view(self) -> View:
@@ -133,12 +115,14 @@ class Dashboard(Screen[None]):
         for name in (FULL, COMPACT, SMALL, TINY):
             self.set_class(name == self._layout, f"-{name}")
         self.set_class(bool(self._maximised), "-maximised")
+        self.set_class(self._maximised == "processes", "-below")
+        self.set_class(self._maximised == "loss", "-beside")
         for panel in self.panels:
             panel.set_class(panel.id == self._maximised, "-maximised")
         self.readers.listed = self._maximised == "readers"
         self.alerts.rows = 2 if self._layout == FULL else 1
         self._fit(self.view)
-        self._name_keys()
+        self.name_keys()
 
     def _fit(self, view: View) -> None:
         """Gives the panels the lines that they can fill, and the curve the rest."""
@@ -149,9 +133,9 @@ class Dashboard(Screen[None]):
             return
         rows = max(1, _gpu_rows(view))
         if self._layout == FULL:
-            self._rows = max(self._rows, len(view.processes) + len(view.leftovers))
+            self._rows = max(self._rows, processes.wanted())
             if view.state in END_STATES:
-                self._rows = len(view.processes) + len(view.leftovers)
+                self._rows = processes.wanted()
             most = (self.app.size.height - 5) // 2
             gpus.styles.height = min(rows, MOST_GPUS) + 2
             readers.styles.height = "1fr"
@@ -172,25 +156,44 @@ class Dashboard(Screen[None]):
         panel.focus()
 
     def action_restore(self) -> None:
+        if self.at_processes and self.processes.filter.text:
+            self.processes.clear_filter()
+            return
         self._maximised = ""
         self._arrange()
 
+    def open_processes(self) -> None:
+        if self.processes.size.height <= 1:
+            self._maximised = "processes"
+            self._arrange()
+        self.processes.focus()
+
     # -- keys -----------------------------------------------------------------------------
 
-    def _name_keys(self) -> None:
-        """The footer names what does something now."""
+    def name_keys(self) -> None:
         view = self.view
         doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
         doing.add("app.command_palette")
         if view.attempt and view.state not in END_STATES:
             doing.add("stop")
-        if view.leftovers:
+        if self.processes.leftovers():
             doing.add("clean")
         if view.state != "stopping" and offers(view):
             doing.add("relaunch")
         if self._layout != FULL and self._maximised != "processes":
             doing.discard("tree")
+        if self.at_processes:
+            doing |= {"filter", "sort(1)", "tag", "details", "signal"}
+            doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
+            if self.processes.tagged:
+                doing.add("untag")
         self.footer.show_keys(keys.footer(doing))
+
+    def on_descendant_focus(self) -> None:
+        self.name_keys()
+
+    def on_descendant_blur(self) -> None:
+        self.name_keys()
 
     def on_alert_bar_pressed(self, message: AlertBar.Pressed) -> None:
         self._press(message.key)
@@ -213,10 +216,6 @@ class Dashboard(Screen[None]):
             self.header.show(self.view, self.snapshot.now)
         else:
             self._paint()
-
-    def action_tree(self) -> None:
-        self.processes.as_tree = not self.processes.as_tree
-        self.processes.repaint()
 
     def action_log(self) -> None:
         self.loss.log_scale = not self.loss.log_scale

@@ -8,6 +8,7 @@ from bitwatch.tui import keys
 from bitwatch.tui.screens.dialog import Block, Page
 
 WIDTH = 14
+NAMES = {"question_mark": "?", "f1": "F1", "f9": "F9", "full_stop": ".", "comma": ",", "slash": "/"}
 
 
 class Help(Page):
@@ -29,10 +30,14 @@ def text() -> list[Block]:
         Content.styled(
             "ctrl+c does nothing to the run. Closing the terminal does neither.", "$quiet"
         ),
-        Content.styled("The mouse works too: panels, and the keys that are named.", "$quiet"),
+        Content.styled(
+            "The mouse works too: panels, the keys that are named, a process (twice: its details), and "
+            "the head of a column (sorts by it; again: the other way round).",
+            "$quiet",
+        ),
     ]
     return [Block(line) for line in lines]
 
 
 def _written(name: str) -> str:
-    return {"question_mark": "?", "f1": "F1"}.get(name, name)
+    return NAMES.get(name, name)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from bitwatch.tui.draw import Line, clip, fit, middle, plain
-from bitwatch.tui.family import Row
+from bitwatch.tui.rows import Row
 
 NAME_MIN = 16
 COMMAND_MIN = 12
+COMMAND_ENOUGH = 24  # cells that a command keeps before the columns that few rows need
+USER_MOST = 10
+STATE = 9
 NONE = "–"
 # In the order in which they are given up, each with its width including the gap before it.
-OPTIONAL = (("gpu", 8), ("age", 8), ("pid", 0), ("mem", 8), ("cpu", 8), ("state", 11))
+SELDOM = (("proof", 10), ("shared", 8), ("user", USER_MOST + 2))
+OPTIONAL = (("age", 8), ("gpu", 8), ("pid", 0), ("mem", 8), ("cpu", 8), ("state", STATE + 2))
 
 
 class Columns:
@@ -18,8 +24,9 @@ class Columns:
     def __init__(self, rows: list[Row], width: int, now: float) -> None:
         self._now = now
         self._pid = max([3, *(len(str(row.process.pid)) for row in rows)])
-        name = max([NAME_MIN, *(Line(row.guides + row.role).width for row in rows)])
+        name = max([NAME_MIN, *(cell_len(row.guides) + cell_len(row.role) for row in rows)])
         widths = {key: cells or self._pid + 1 for key, cells in OPTIONAL}
+        widths["state"] = 2 + max([STATE, *(min(len(row.state), STATE + 3) for row in rows)])
         if not any(row.gpu_mib is not None for row in rows):
             del widths["gpu"]
         room = width - 1  # the mark of a tagged row
@@ -29,23 +36,36 @@ class Columns:
                 widths.pop(key, None)
         self.name = min(self.name, max(4, room))
         left = room - sum(widths.values()) - self.name
+        for key, cells in reversed(SELDOM):
+            if _used(key, rows) and left - cells - 2 >= COMMAND_ENOUGH:
+                widths[key] = cells
+                left -= cells
         self.command = left - 2 if left - 2 >= COMMAND_MIN else 0
-        if not any(row.process.command for row in rows):
+        if not any(row.process.command or row.barred for row in rows):
             self.command = 0
         if not self.command:
             self.name = min(name, self.name + left)
         self._widths = widths
+        self._places: list[tuple[int, int, str]] = []  # (from column, to column, key)
 
     def has(self, key: str) -> bool:
         return key in self._widths
 
-    def heading(self, sort: str, descending: bool) -> Line:
+    def at(self, x: int) -> str:
+        """The column that stands there; empty for one that nothing is sorted by."""
+        return next((key for start, end, key in self._places if start <= x < end), "")
+
+    def heading(self, sort: str, arrow: str) -> Line:
+        """`arrow` says which way the rows are sorted."""
         line = Line(" ")
-        arrow = "▾" if descending else "▴"
+        self._places = []
 
         def head(key: str, width: int, *, right: bool = True) -> None:
             words = f"{key}{arrow}" if key == sort else key
+            start = line.width
             line.add(fit(words, width, right=right), "strong accent" if key == sort else "quiet")
+            if key not in ("proof", "user"):
+                self._places.append((start, line.width, key))
 
         if self.has("pid"):
             head("pid", self._pid)
@@ -53,10 +73,14 @@ class Columns:
         head("role", self.name, right=False)
         if self.has("state"):
             line.add("  ")
-            head("state", 9, right=False)
-        for key in ("age", "cpu", "mem", "gpu"):
+            head("state", self._widths["state"] - 2, right=False)
+        for key in ("age", "cpu", "mem", "shared", "gpu"):
             if self.has(key):
                 head(key, self._widths[key])
+        for key in ("proof", "user"):
+            if self.has(key):
+                line.add("  ")
+                head(key, self._widths[key] - 2, right=False)
         if self.command:
             line.add("  ")
             head("command", self.command, right=False)
@@ -66,12 +90,17 @@ class Columns:
         line = Line("▌" if tagged else " ", "accent")
         if self.has("pid"):
             line.add(fit(str(row.process.pid), self._pid, right=True) + " ", "quiet")
-        role = "bad" if row.state == "leftover" else "quiet" if "idle" in row.state else "text"
         guides = clip(row.guides, self.name)
         line.add(guides, "faint")
-        line.add(fit(row.role, self.name - Line(guides).width), role)
+        room = self.name - Line(guides).width
+        if row.barred and not self.command:  # no other place says why
+            words = f"{clip(row.role, room // 2)} · {plain(row.barred)}"
+            line.add(fit(words, room), "quiet")
+        else:
+            line.add(fit(row.role, room), _role_of(row))
         if self.has("state"):
-            line.add("  ").add(fit(row.state, 9), row.tone)
+            tone = "quiet" if row.barred else row.tone
+            line.add("  ").add(fit(row.state, self._widths["state"] - 2), tone)
         if self.has("age"):
             started = row.process.started
             line.add(
@@ -79,21 +108,63 @@ class Columns:
             )
         if self.has("cpu"):
             cpu = row.cpu_percent
-            line.add(fit(NONE if cpu is None else f"{cpu:.0f}", 6, right=True), _known(cpu))
+            tone = "quiet" if row.barred else _known(cpu)
+            line.add(fit(NONE if cpu is None else f"{cpu:.0f}", 6, right=True), tone)
             line.add(" %" if cpu is not None else "  ", "quiet")
-        for key, mib in (("mem", row.rss_mib), ("gpu", row.gpu_mib)):
+        tone = "quiet" if row.barred else "text"
+        for key, mib in (("mem", row.rss_mib), ("shared", row.shared_mib), ("gpu", row.gpu_mib)):
             if self.has(key):
-                line.join(_memory(mib, self._widths[key]))
+                line.join(_memory(mib, self._widths[key], tone))
+        if self.has("proof"):
+            line.add("  ").add(fit(_proof(row), self._widths["proof"] - 2), "quiet")
+        if self.has("user"):
+            line.add("  ").add(fit(row.user, USER_MOST), "quiet")
         if self.command:
-            line.add("  ").add(middle(plain(row.process.command), self.command), "quiet")
+            line.add("  ").join(_command(row, self.command))
         return line
 
 
-def _memory(mib: float | None, width: int) -> Line:
+def _used(key: str, rows: list[Row]) -> bool:
+    if key == "proof":
+        return any(row.other for row in rows)
+    if key == "user":
+        return any(row.user for row in rows)
+    return any(row.shared_mib is not None for row in rows)
+
+
+def _role_of(row: Row) -> str:
+    if row.barred or "idle" in row.state:
+        return "quiet"
+    return {"leftover": "bad", "confirm": "warning", "suspect": "warning"}.get(row.group, "text")
+
+
+def _proof(row: Row) -> str:
+    if row.other is None:
+        return "recorded" if row.group == "leftover" else ""
+    return plain(row.proof) or "none"
+
+
+def _command(row: Row, width: int) -> Line:
+    """What it runs; before that, why it cannot be signalled. Only what can be seen of a very
+    long line is made harmless."""
+    command = row.process.command
+    if len(command) > 2 * width:
+        command = f"{command[:width]}…{command[-width:]}"
+    command = plain(command)
+    if not row.barred:
+        return Line(middle(command, width), "quiet")
+    line = Line(clip(plain(row.barred[: 2 * width]), width), "text")
+    left = width - line.width - 3
+    if command and left >= COMMAND_MIN:
+        line.add(" · ", "faint").add(middle(command, left), "quiet")
+    return line
+
+
+def _memory(mib: float | None, width: int, tone: str) -> Line:
     if mib is None:
         return Line(fit(NONE, width - 2, right=True) + "  ", "quiet")
     value, unit = (f"{mib / 1024:.1f}", " G") if mib >= 1000 else (f"{mib:.0f}", " M")
-    return Line(fit(value, width - 2, right=True)).add(unit, "quiet")
+    return Line(fit(value, width - 2, right=True), tone).add(unit, "quiet")
 
 
 def _known(value: float | None) -> str:

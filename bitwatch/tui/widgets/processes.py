@@ -1,98 +1,89 @@
-"""The processes of the run: supervisor, agent, ranks, workers, and what was left behind.
+"""The processes of the run (supervisor, agent, ranks, workers), and beside them what was left
+behind, what may be somebody's, what only looks like a leftover, and who else holds a GPU.
 
-The cursor stands on an identity (pid, starttime): rows may come, go and move, it stays with
-its process. Without the focus, and without room, workers alike share a line; with the focus
-every process has its own.
+Without the focus, and without room, workers alike share a line; with the focus every process
+has its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events as textual_events
-from textual.binding import Binding
-from textual.message import Message
 
-from bitwatch.record.view import END_STATES
+from bitwatch.attach.others import Other
+from bitwatch.record.view import END_STATES, View
+from bitwatch.text import counted
 from bitwatch.tui import family
-from bitwatch.tui.draw import Line, Part, centred, joined, plain
-from bitwatch.tui.family import Key, Row
+from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
+from bitwatch.tui.rows import SORTS, Row, arrow
+from bitwatch.tui.sections import OURS, Heading, Section, beside, counts, lines_of, sections
 from bitwatch.tui.widgets.columns import Columns
-from bitwatch.tui.widgets.panel import Panel
+from bitwatch.tui.widgets.filter_line import FilterLine
+from bitwatch.tui.widgets.row_list import RowList
 
-SCROLL_LINES = 3
 STALE_S = 10.0
+EVIDENCE_CELLS = 90
+MOST_BESIDE = 10  # lines for what is not of the attempt, before the panel is asked to fill
 
 
-class ProcessPanel(Panel):
-    """`as_tree`, `sort`, `descending` and `filter_text` are switched by the app's keys, which
-    then call `repaint`. `tagged` holds identities."""
+class ProcessPanel(RowList):
+    """`as_tree`, `sort` and `backwards` are switched by the dashboard's keys, which then call
+    `repaint`. `others` are set before a picture is shown."""
 
     default_id = "processes"
     number = "4"
     title = "Processes"
 
-    BINDINGS = [
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "move_page(-1)", "page up", show=False),
-        Binding("pagedown", "move_page(1)", "page down", show=False),
-        Binding("home,g", "move_to(0)", "first", show=False),
-        Binding("end,G", "move_to(-1)", "last", show=False),
-    ]
-
-    class Moved(Message):
-        """The selection is another process now."""
-
-        def __init__(self, key: Key | None) -> None:
-            super().__init__()
-            self.key = key
-
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self.others: Sequence[Other] = ()
         self.as_tree = True
         self.sort = "pid"
-        self.descending = False
-        self.filter_text = ""
-        self.tagged: set[Key] = set()
-        self.selection: Key | None = None
-        self._at = 0  # where the selection was last seen
-        self._offset = 0
-        self._rows: list[Row | None] = []  # None: the heading of the leftovers
-        self._head = 1  # lines above the first row
-        self._room = 1
+        self.backwards = False
+        self.filter = FilterLine()
+        self._beside: list[Row] = []
+        self._columns: Columns | None = None
 
-    # -----------------------------------------------------------------------------------
-    # What is shown
+    # -- what is shown --------------------------------------------------------------------
 
-    def selected(self) -> Row | None:
-        """The row under the cursor, whose identities a dialog takes when it opens."""
-        rows = [row for row in self._all_rows(0) if row]
-        return next((row for row in rows if self.selection in row.keys), None)
+    def remember(self, view: View) -> None:
+        """Their rows are made once a picture, however often it is drawn."""
+        self._beside = beside(view, self.others, self.now)
 
     def lines(self, width: int, height: int) -> list[Line]:
-        if not self.view.processes and not self.view.leftovers:
-            over = self.view.state in END_STATES
-            words = "nothing of this run is left" if over else "no sample of processes yet"
-            return centred(words, width, height)
+        filtering = [self.filter.line(width)] if self.filter.editing else []
+        height -= len(filtering)
+        drawn = self._table(width, height)
+        drawn += [Line() for _ in range(height - len(drawn))] if filtering else []
+        return [*drawn[: max(0, height)], *filtering]
+
+    def _table(self, width: int, height: int) -> list[Line]:
         self._head = 1 if height >= 4 else 0
-        room = self._room = height - self._head
+        room = self._room = max(1, height - self._head)
         self._rows = self._fitting(room)
         if not self._rows:
             self._offset = 0
-            return centred(f"no process contains {plain(self.filter_text)!r}", width, height)
+            return centred(self._nothing(), width, height)
         self._keep_selection()
         self._scroll_to_selection(room)
-        columns = Columns([row for row in self._rows if row], width, self.now)
-        lines = [columns.heading("" if self.as_tree else self.sort, self.descending)][: self._head]
-        for at in range(self._offset, min(len(self._rows), self._offset + room)):
-            row = self._rows[at]
-            lines.append(self._leftover_heading(width) if row is None else self._line(row, columns))
-        return lines
+        rows = [row for row in self._rows if isinstance(row, Row)]
+        columns = self._columns = Columns(rows, width, self.now)
+        sort = "" if self.as_tree else self.sort
+        drawn = [columns.heading(sort, arrow(self.sort, self.backwards))][: self._head]
+        for row in self._rows[self._offset : self._offset + room]:
+            drawn.append(row.line(width) if isinstance(row, Heading) else self._line(row, columns))
+        return drawn
+
+    def _nothing(self) -> str:
+        if self.filter.text:
+            return f"no process contains {plain(self.filter.text)!r}"
+        over = self.view.state in END_STATES
+        return "nothing of this run is left" if over else "no sample of processes yet"
 
     def summary(self, width: int) -> Line:
         view = self.view
-        parts = []
-        if view.leftovers:
-            parts.append(Part(9, Line(f"✗ {len(view.leftovers)} leftovers", "strong bad")))
+        parts = self._numbers(9)
         for role, number in family.counts(view).items():
             if role in ("supervisor", "agent", "rank", "worker"):
                 plural = "s" if number > 1 else ""
@@ -112,17 +103,40 @@ class ProcessPanel(Panel):
     def subtitle(self) -> list[Part]:
         view = self.view
         processes = view.processes
-        parts = [Part(1, Line(f"{len(processes)} ours", "quiet"))] if processes else []
-        if view.leftovers:
-            parts.append(Part(5, Line(f"{len(view.leftovers)} leftovers", "bad")))
-        if self.filter_text:
-            parts.append(Part(4, Line(f"/{plain(self.filter_text)}", "accent")))
-        if self.tagged:
-            parts.append(Part(3, Line(f"{len(self.tagged)} tagged", "accent")))
+        parts = []
+        row = self.selected() if self.has_focus else None
+        if row and row.other and (words := row.barred or row.other.why):
+            line = Line(f"{row.process.pid} ", "quiet").add(
+                clip(plain(words[: 2 * EVIDENCE_CELLS]), EVIDENCE_CELLS)
+            )
+            parts.append(Part(0, line))
+        if processes:
+            parts.append(Part(1, Line(f"{len(processes)} ours", "quiet")))
+        parts += self._numbers(5, short=True)
+        if self.filter.text and not self.filter.editing:
+            parts.append(Part(7, Line(f"/{plain(self.filter.text)}", "accent")))
+        if self.tagged and (number := sum(len(r.keys) for r in self.tagged_rows())):
+            parts.append(Part(6, Line(f"{number} tagged", "accent")))
         if not self.as_tree:
-            parts.append(Part(2, Line(f"by {self.sort}", "quiet")))
+            parts.append(Part(4, Line(f"by {self.sort}", "quiet")))
         if processes and view.sampled is not None and self.now - view.sampled >= STALE_S:
-            parts.append(Part(6, Line(f"{self.now - view.sampled:.0f} s old", "warning")))
+            parts.append(Part(8, Line(f"{self.now - view.sampled:.0f} s old", "warning")))
+        return parts
+
+    def _numbers(self, importance: int, *, short: bool = False) -> list[Part]:
+        """How many there are that are not of the attempt."""
+        number = counts(self.view, self.others)
+        parts = []
+        if n := number["leftover"]:
+            words = f"{n} leftover{'s' if n > 1 or not short else ''}"
+            line = Line(words, "bad") if short else Line(f"✗ {words}", "strong bad")
+            parts.append(Part(importance, line))
+        if n := number["confirm"]:
+            parts.append(Part(3, Line(f"{n} to ask about", "warning")))
+        if n := number["suspect"]:
+            parts.append(Part(2, Line(counted(n, "suspect"), "warning")))
+        if n := number["gpu"]:
+            parts.append(Part(1, Line(counted(n, "other GPU user"), "quiet")))
         return parts
 
     def caption(self) -> list[Part]:
@@ -133,105 +147,117 @@ class ProcessPanel(Panel):
         words = f"{self._offset + 1}–{last} of {len(self._rows)}"
         return [Part(1, Line(words, "quiet"))]
 
+    def leftovers(self) -> int:
+        return counts(self.view, self.others)["leftover"]
+
+    def wanted(self) -> int:
+        """Lines that would show everything, within reason."""
+        number = counts(self.view, self.others)
+        headings = sum(n > 0 for n in number.values())
+        lines = sum(number.values()) + headings
+        return len(self.view.processes) + min(lines, MOST_BESIDE)
+
     def _line(self, row: Row, columns: Columns) -> Line:
-        chosen = self.selection in row.keys
         line = columns.line(row, tagged=any(key in self.tagged for key in row.keys))
-        if chosen:
+        if self.selection in row.keys:
             line.ground = "cursor-ground" if self.has_focus else "surface"
         return line
 
-    def _leftover_heading(self, width: int) -> Line:
-        left = family.leftovers(self.view)
-        attempts = ", ".join(str(n) for n in sorted({p.attempt for p in self.view.leftovers}))
-        line = Line(f" leftovers of attempt {attempts} ", "reverse strong bad")
-        line.add(f"  {len(left)} process{'es' if len(left) > 1 else ''}")
-        if held := sum(row.gpu_mib or 0.0 for row in left):
-            line.add(f", {held / 1024:.1f} GiB of GPU memory")
-        return line.right(Line("[c]", "strong accent").add(" clean up", "accent"), width)
+    # -- rows -----------------------------------------------------------------------------
 
-    def _fitting(self, room: int) -> list[Row | None]:
-        """Every process; or, without focus and room, as much joined as it takes, and the
-        heading of the leftovers always in sight."""
-        rows = self._all_rows(0)
+    def every_row(self) -> list[Row]:
+        return [row for section in self._sections(0, text="") for row in section.rows]
+
+    def _sections(self, collapse: int, text: str | None = None) -> list[Section]:
+        return sections(
+            self.view,
+            self._beside,
+            tree=self.as_tree,
+            sort=self.sort,
+            backwards=self.backwards,
+            text=self.filter.text if text is None else text,
+            collapse=collapse,
+            now=self.now,
+        )
+
+    def _fitting(self, room: int) -> list[Heading | Row]:
+        """Every process; or, without focus and room, as much joined as it takes, and every
+        heading in sight."""
+        found = self._sections(0)
+        rows = lines_of(found)
         if self.has_focus or not self.as_tree:
             return rows
         for collapse in (1, 2):
             if len(rows) > room:
-                rows = self._all_rows(collapse)
-        if len(rows) > room and None in rows:
-            heading = rows.index(None)
-            kept = min(heading, room - 1)
-            return [*rows[:kept], *rows[heading : heading + room - kept]]
-        return rows
+                found = self._sections(collapse)
+                rows = lines_of(found)
+        return rows if len(rows) <= room or len(found) == 1 else _shortened(found, room)
 
-    def _all_rows(self, collapse: int) -> list[Row | None]:
-        found: list[Row | None] = list(
-            family.rows(
-                self.view,
-                tree=self.as_tree,
-                sort=self.sort,
-                descending=self.descending,
-                text=self.filter_text,
-                collapse=collapse,
-                now=self.now,
-            )
-        )
-        left = family.leftovers(self.view, self.filter_text)
-        return [*found, None, *left] if left else found
+    # -- keys and mouse -------------------------------------------------------------------
 
-    # -----------------------------------------------------------------------------------
-    # The cursor
+    def sort_by(self, step: int) -> None:
+        """The next or the previous of the columns that have something in them."""
+        rows = self.every_row()
+        known = {"shared": any(r.shared_mib for r in rows), "gpu": any(r.gpu_mib for r in rows)}
+        columns = [name for name in SORTS if known.get(name, True)]
+        at = columns.index(self.sort) if self.sort in columns else 0
+        # Leaving the tree shows the column that was last sorted by.
+        at += 0 if self.as_tree and self.sort != "pid" else step
+        self.sort_on(columns[at % len(columns)])
 
-    def _keep_selection(self) -> None:
-        """Stays with its process; when that is gone, at the row where it was."""
-        for at, row in enumerate(self._rows):
-            if row and self.selection in row.keys:
-                self._at = at
-                return
-        if self.selected() is None:  # else it is only out of sight
-            self._select(min(self._at, len(self._rows) - 1), 1)
+    def sort_on(self, column: str) -> None:
+        if column == self.sort and not self.as_tree:
+            self.backwards = not self.backwards
+        elif column != self.sort:
+            self.backwards = False
+        self.sort, self.as_tree = column, False
+        self.repaint()
 
-    def _select(self, at: int, step: int) -> None:
-        at = max(0, min(len(self._rows) - 1, at))
-        if self._rows[at] is None:
-            at = max(0, min(len(self._rows) - 1, at + step))
-        row = self._rows[at]
-        self._at = at
-        before, self.selection = self.selection, row.keys[0] if row else None
-        if self.selection != before:
-            self.post_message(self.Moved(self.selection))
-
-    def _scroll_to_selection(self, room: int) -> None:
-        if self._at < self._offset:
-            self._offset = self._at
-        elif self._at >= self._offset + room:
-            self._offset = self._at - room + 1
-        self._offset = max(0, min(self._offset, len(self._rows) - room))
-
-    def action_move(self, by: int) -> None:
-        if self._rows:
-            self._select(self._at + by, 1 if by > 0 else -1)
+    def reverse(self) -> None:
+        if not self.as_tree:
+            self.backwards = not self.backwards
             self.repaint()
 
-    def action_move_page(self, direction: int) -> None:
-        self.action_move(direction * max(1, self._room - 1))
+    def press_heading(self, x: int) -> None:
+        column = self._columns.at(x) if self._columns else ""
+        if column:
+            self.sort_on(column)
 
-    def action_move_to(self, at: int) -> None:
-        if self._rows:
-            self._select(len(self._rows) - 1 if at < 0 else at, -1 if at < 0 else 1)
+    def edit_filter(self) -> None:
+        self.filter.editing = True
+        self.repaint()
+
+    def clear_filter(self) -> None:
+        self.filter.text = ""
+        self.repaint()
+
+    def on_key(self, event: textual_events.Key) -> None:
+        if self.filter.editing and self.filter.take(event):
+            event.stop()
+            event.prevent_default()
             self.repaint()
 
-    def on_mouse_scroll_down(self, event: textual_events.MouseScrollDown) -> None:
-        event.stop()
-        self.action_move(SCROLL_LINES)
-
-    def on_mouse_scroll_up(self, event: textual_events.MouseScrollUp) -> None:
-        event.stop()
-        self.action_move(-SCROLL_LINES)
-
-    def on_click(self, event: textual_events.Click) -> None:
-        at = event.y - 1 - self._head + self._offset
-        inside = 1 + self._head <= event.y < self.size.height - 1
-        if inside and 0 <= at < len(self._rows):
-            self._select(at, 1)
+    def on_paste(self, event: textual_events.Paste) -> None:
+        if self.filter.editing:
+            event.stop()
+            self.filter.add(event.text)
             self.repaint()
+
+    def on_blur(self) -> None:
+        if self.filter.editing:
+            self.filter.editing = False
+            self.repaint()
+
+
+def _shortened(found: list[Section], room: int) -> list[Heading | Row]:
+    """What fits: our run first, without its heading, and of every other section its heading
+    and what there is room for."""
+    rows: list[Heading | Row] = []
+    for at, (heading, members) in enumerate(found):
+        least = len(found) - at - 1  # headings that follow
+        if heading.group == OURS:
+            rows += members[: max(0, room - least)]
+        elif len(rows) < room:
+            rows.append(heading)
+            rows += members[: max(0, room - least - len(rows))]
+    return rows

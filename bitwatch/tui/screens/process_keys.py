@@ -1,0 +1,95 @@
+"""What the keys of the process panel do. They act on identities that were on the screen when
+they were pressed, never on "the row under the cursor now"."""
+
+from __future__ import annotations
+
+from textual.screen import Screen
+
+from bitwatch.record.rundir import RunDir
+from bitwatch.tui.host import Host
+from bitwatch.tui.targets import targets_of
+from bitwatch.tui.widgets.processes import ProcessPanel
+from bitwatch.tui.widgets.row_list import RowList
+
+
+class ProcessKeys(Screen[None]):
+    """The part of a dashboard that is about single processes."""
+
+    run: RunDir
+    host: Host
+    processes: ProcessPanel
+
+    def open_processes(self) -> None:
+        """Gives the panel the focus, and the screen where it is only a line."""
+        raise NotImplementedError
+
+    def name_keys(self) -> None:
+        """The footer names what does something now."""
+        raise NotImplementedError
+
+    @property
+    def at_processes(self) -> bool:
+        return self.focused is self.processes
+
+    def action_tree(self) -> None:
+        self.processes.as_tree = not self.processes.as_tree
+        self.processes.repaint()
+
+    def action_filter(self) -> None:
+        self.open_processes()
+        self.processes.edit_filter()
+
+    def action_sort(self, step: int) -> None:
+        if self.processes.size.height <= 1:
+            self.open_processes()
+        self.processes.sort_by(step)
+
+    def action_reverse(self) -> None:
+        self.processes.reverse()
+
+    def action_tag(self) -> None:
+        """The first press goes to the panel: what is tagged should be seen."""
+        if self.at_processes:
+            self.processes.tag()
+            self.name_keys()
+        else:
+            self.open_processes()
+
+    def action_untag(self) -> None:
+        self.processes.tagged.clear()
+        self.processes.repaint()
+        self.name_keys()
+
+    def on_row_list_opened(self, message: RowList.Opened) -> None:
+        self.action_details()
+
+    def action_details(self) -> None:
+        from bitwatch.tui.screens.details import Details
+
+        if not self.at_processes:
+            self.open_processes()
+            return
+        row = self.processes.selected()
+        if row is not None:
+            self.app.push_screen(Details(row))
+
+    def action_signal(self) -> None:
+        """Asks which signal, for the tagged processes or the selected one. The dialog's answer
+        is about these identities, whatever the rows have become meanwhile."""
+        from bitwatch.tui.screens.signal import SignalDialog
+
+        if self.processes.size.height <= 1:
+            self.open_processes()
+            return
+        targets = targets_of(self.processes.chosen())
+        if not targets:
+            self.notify("no process is selected", markup=False)
+            return
+        run, commands = self.run, self.host.commands
+        keys = [target.key for target in targets if not target.barred]
+
+        def answered(name: str | None) -> None:
+            if name and keys:
+                self.host.in_background(lambda: commands.signal(run, keys, name))
+
+        self.app.push_screen(SignalDialog(targets), answered)

@@ -1,0 +1,98 @@
+"""The question before a signal: to whom, what that means, and which. It is about the identities
+that were chosen when it opened; what has become of their rows meanwhile does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from bitwatch.attach.signals import SIGNALS
+from bitwatch.text import counted
+from bitwatch.tui.targets import Target
+
+CANCEL = "cancel"
+LISTED = 200  # processes that are named; a person does not read more
+NAME_CELLS = 10
+
+
+class SignalDialog(ModalScreen[str | None]):
+    """Dismissed with the name of the signal, or None. Cancel is where the cursor is."""
+
+    BINDINGS = [
+        Binding("escape,q,n", "cancel", show=False),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+    ]
+    AUTO_FOCUS = "#signals"
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        super().__init__(classes="page")
+        self._meant = [target for target in targets if not target.barred]
+        self._barred = [target for target in targets if target.barred]
+
+    def compose(self) -> ComposeResult:
+        number = len(self._meant)
+        with Vertical(classes="dialog signal") as dialog:
+            title = f"Signal {counted(number, 'process')}"
+            if self._barred:
+                title += f", {len(self._barred)} left alone"
+            dialog.border_title = Content(title if number else "Nothing here can be signalled")
+            dialog.border_subtitle = Content("enter chooses · escape cancels")
+            with VerticalScroll(id="targets"):
+                for text, indent in self._text():
+                    line = Static(text, classes="" if indent == 2 else "line")
+                    line.styles.padding = (0, 0, 0, indent)
+                    yield line
+            yield OptionList(*self._options(), id="signals", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).highlighted = 0
+
+    def _options(self) -> list[Option]:
+        options = [Option(Content.styled("Cancel", "bold"), id=CANCEL)]
+        for name, does in SIGNALS if self._meant else ():
+            words = Content.assemble((f"{name:<{NAME_CELLS}}", "bold"), does)
+            options.append(Option(words, id=name))
+        return options
+
+    def _text(self) -> list[tuple[Content, int]]:
+        """Those for whom it means the same together."""
+        groups: dict[str, list[Target]] = {}
+        for target in self._meant:
+            groups.setdefault(target.means, []).append(target)
+        lines: list[tuple[Content, int]] = []
+        left = LISTED
+        for means, targets in groups.items():
+            for target in targets[: max(0, left)]:
+                lines.append((_named(target), 0))
+            left -= len(targets)
+            lines.append((Content.styled(means, "$warning"), 2))
+        if left < 0:
+            lines.append((Content(f"and {-left} more"), 0))
+        if self._barred:
+            lines.append((Content.styled("Left alone", "bold $quiet"), 0))
+        for target in self._barred[:LISTED]:
+            words = Content.assemble((target.name, "$quiet"), (f": {target.barred}", "$foreground"))
+            lines.append((words, 2))
+        return lines
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(None if event.option_id == CANCEL else event.option_id)
+
+    def action_move(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        options.action_cursor_down() if by > 0 else options.action_cursor_up()
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+def _named(target: Target) -> Content:
+    return Content.assemble((target.name, "bold $foreground"), (f"  {target.command}", "$quiet"))

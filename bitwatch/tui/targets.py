@@ -1,0 +1,70 @@
+"""The processes that a signal is meant for, and what it would mean to each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from bitwatch.tui.draw import plain
+from bitwatch.tui.rows import Key, Row
+
+COMMAND_MOST = 400  # characters; a dialog shows one line of it
+WHY_MOST = 500
+OF_THE_ATTEMPT = {
+    "supervisor": "the training goes on without it, and nobody watches; attach brings it back",
+    "agent": "it holds the ranks together: its end ends the attempt",
+    "prepare": "the data is not prepared any further: the attempt fails",
+    "rank": "torchrun ends the whole attempt when one rank ends",
+    "worker": "its rank fails when it next waits for data, and with it the attempt",
+    "resource tracker": "shared memory may be left behind when the attempt ends",
+    "compile worker": "its rank compiles more slowly, or fails",
+    "sensor": "nothing is known of the GPUs until the supervisor starts another one",
+}
+UNKNOWN = "it belongs to the live attempt, which may fail without it"
+
+
+class Target(NamedTuple):
+    """One identity, with a name for a person. `barred` says why nothing is sent to it."""
+
+    key: Key
+    name: str
+    command: str
+    means: str
+    barred: str = ""
+
+
+def targets_of(rows: Iterable[Row]) -> list[Target]:
+    """A row that several processes share means all of them."""
+    found: dict[Key, Target] = {}
+    for row in rows:
+        for member in row.members or (row,):
+            process = member.process
+            found[process.key] = Target(
+                process.key, _name(member), plain(process.command[:COMMAND_MOST]),
+                means(member), plain(member.barred),
+            )  # fmt: skip
+    return list(found.values())
+
+
+def _name(row: Row) -> str:
+    process = row.process
+    name = row.role
+    if process.role == "worker" and process.rank is not None and " of rank " not in name:
+        name = f"worker {process.worker} of rank {process.rank}"
+    return f"{name}, pid {process.pid}"
+
+
+def means(row: Row) -> str:
+    """What the end of this process would mean, in one sentence."""
+    process, other = row.process, row.other
+    why = plain(other.why[:WHY_MOST]) if other else ""
+    if row.group == "leftover":
+        of = f"attempt {row.attempt}" if row.attempt else "an attempt"
+        return f"left behind by {of}, which has ended: nothing waits for it; c ends it as well"
+    if other is not None and other.group == "confirm":
+        return f"of a run, but perhaps somebody's: {why or 'look before you end it'}"
+    if other is not None and other.group == "suspect":
+        return f"only a suspect: {why or 'nothing proves that it is ours'}"
+    if other is not None:
+        return why or "not of any run: it holds memory of a GPU"
+    return OF_THE_ATTEMPT.get(process.role, UNKNOWN)
