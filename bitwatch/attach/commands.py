@@ -103,11 +103,12 @@ def _by_file(run: RunDir, attempt: int, correction: str, by: str) -> str:
 
 
 def clean(run: RunDir) -> str:
-    """Ends what is proven to be left of ended attempts, and sees to it that a run without a
-    supervisor is closed, or gets one. Raises RunDirError."""
+    """Ends what is proven to be left of ended attempts, of this run and of all others of its
+    home, and sees to it that a run without a supervisor is closed, or gets one. Raises
+    RunDirError."""
     if elsewhere := rundir.is_here(run.identity()):
         raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
-    cleaner = cleaning.Cleaner(run.path.parent, run)
+    cleaner = cleaning.Cleaner(run.path.parent)
     by = f"the screen (pid {os.getpid()})"
     return said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
 

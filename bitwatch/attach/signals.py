@@ -24,11 +24,11 @@ from bitwatch.supervise.ownership import OURSELVES
 
 SIGNALS: tuple[tuple[str, str], ...] = (
     ("TERM", "asks it to end; what it has not saved is lost"),
+    ("KILL", "ends it at once; it can save nothing"),
     ("INT", "interrupts it, as ctrl+c in its terminal"),
     ("HUP", "as if its terminal had been closed; most programs end"),
     ("STOP", "holds it where it is; its training waits for it"),
     ("CONT", "lets it go on after STOP"),
-    ("KILL", "ends it at once; it can save nothing"),
     ("QUIT", "ends it, with a core file where the system writes them"),
     ("USR1", "whatever its program makes of it; else refused"),
     ("USR2", "whatever its program makes of it; else refused"),

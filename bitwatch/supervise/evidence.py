@@ -85,23 +85,29 @@ class Machine:
             tags.run or "" if tags else "",
             tags.attempt or 0 if tags else 0,
             directory := (tags.directory or "") if tags else "",
-            _is_gone(directory),
+            _is_gone(directory, self.home),
             tuple(scanner.gpu_files(stat)) if role else (),
         )
 
 
-def _is_gone(directory: str) -> bool:
-    """Whether there is no such folder; of one that may not be looked at, nobody knows. The
-    name is text of somebody else."""
-    if not directory.startswith("/"):
+def _is_gone(directory: str, home: Path) -> bool:
+    """Whether a run was in this folder, of ours or of a home that is gone too, and is there no
+    more: in another home it is judged there. Of a folder that may not be looked at nobody knows.
+    The name is text of somebody else."""
+    folder = Path(directory)
+    if not folder.is_absolute() or _is_there(folder):
         return False
+    return folder.parent == home.absolute() or not _is_there(folder.parent)
+
+
+def _is_there(folder: Path) -> bool:
     try:
-        os.stat(directory)
+        os.stat(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
         return False
-    return False
+    except (OSError, ValueError):
+        return True
+    return True
 
 
 def ancestors() -> set[int]:

@@ -63,7 +63,7 @@ def said(found: Result) -> str:
     parts += [*found.closed, *found.taken_over]
     if found.confirm:
         parts.append(
-            f"{counted(len(found.confirm), 'process')} may be somebody's: bitwatch clean lists them"
+            f"{counted(len(found.confirm), 'process')} may be somebody's: K in panel 4 ends one"
         )
     return "; ".join([*parts, *found.notes]) or "nothing is left of ended attempts"
 
