@@ -43,7 +43,8 @@ def stopped(small: Callable[..., Any], launch: Callable[..., Any]) -> Any:
             data={"workers": 2, "validation": "validation"},
             parallel={"ranks": 2},
             train={"steps": 100_000, "eval_every": 2},
-        )
+        ),
+        torchrun=True,
     )
     launched.await_that(lambda: len(launched.of(events.Step)) >= 3)
     launched.run.stop(1).write_text("{}")
@@ -140,7 +141,8 @@ def test_a_data_error_on_one_rank_ends_all_with_its_cause(
             data={"source": str(tmp_path / "*.jsonl"), "workers": 1},
             parallel={"ranks": 2},
             train={"steps": 1000},
-        )
+        ),
+        torchrun=True,
     )
     assert launched.wait() == 1
     causes = [launched.last(rank).cause for rank in range(2)]
@@ -219,7 +221,8 @@ def test_ranks_and_workers_die_with_the_agent(
             data={"workers": 2, "start_method": start_method},
             parallel={"ranks": 2},
             train={"steps": 100_000},
-        )
+        ),
+        torchrun=True,
     )
     launched.await_that(lambda: launched.of(events.Step, 0) and launched.of(events.Step, 1))
     started = processes(launched, 2)

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.conftest import PATIENCE_S, until
-from tests.trainer.conftest import free_port
+from tests.trainer.ready import free_port
 from tests.trainer.test_weights import Training, counters, equal, save
 from trainer import checkpoint, parallel, saving
 from trainer.saving import Saver
