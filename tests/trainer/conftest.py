@@ -17,7 +17,7 @@ import pytest
 from bitwatch import config as configuration
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import read_all
-from tests.trainer.ready import Agent, free_port
+from tests.trainer.ready import Forked, free_port, run_ranks
 from trainer import parallel
 
 TRAINER = Path(__file__).resolve().parents[2] / "trainer" / "train.py"
@@ -51,7 +51,7 @@ class Launched:
 
     run: rundir.RunDir
     attempt: int
-    process: subprocess.Popen[bytes] | Agent
+    process: subprocess.Popen[bytes] | Forked
 
     def rank(self, rank: int = 0) -> list[Any]:
         return read_all(self.run.rank(self.attempt, rank))[0]
@@ -158,7 +158,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
         process: Any = (
             by_torchrun(script, ranks, surroundings, log)
             if torchrun
-            else Agent(script, ranks, surroundings, log)
+            else Forked(run_ranks, str(script), ranks, surroundings, str(log))
         )
         started.append(Launched(run, attempt, process))
         return started[-1]

@@ -12,8 +12,9 @@ import os
 import runpy
 import socket
 import subprocess
+from collections.abc import Callable
 from multiprocessing import connection
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,16 +39,15 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-class Agent:
-    """A forked agent, with what the tests use of a Popen."""
+class Forked:
+    """A process with everything loaded that calls `target`, with what the tests use of a Popen."""
 
-    def __init__(self, script: Path, ranks: int, environment: dict[str, str], log: Path) -> None:
+    def __init__(self, target: Callable[..., object], *words: Any) -> None:
         forks = multiprocessing.get_context("forkserver")
         forks.set_forkserver_preload(LOADED)
-        words = (str(script), ranks, environment, str(log))
-        self._process = forks.Process(target=run_ranks, args=words)
+        self._process = forks.Process(target=target, args=words)
         with pytest.MonkeyPatch.context() as patch:  # torch reads it as it is loaded
-            patch.setenv("OMP_NUM_THREADS", environment["OMP_NUM_THREADS"])
+            patch.setenv("OMP_NUM_THREADS", "1")
             self._process.start()
 
     @property
@@ -61,7 +61,7 @@ class Agent:
     def wait(self, limit_s: float | None = None) -> int:
         self._process.join(limit_s)
         if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("a forked agent", limit_s or 0.0)
+            raise subprocess.TimeoutExpired("a fork", limit_s or 0.0)
         return self._process.exitcode
 
     def kill(self) -> None:
@@ -69,7 +69,7 @@ class Agent:
 
 
 def run_ranks(script: str, ranks: int, environment: dict[str, str], log: str) -> None:
-    """In the agent: starts the ranks, and ends all when one has failed."""
+    """An agent: starts the ranks, and ends all when one has failed."""
     lifeline.die_with(None)
     os.setsid()
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
