@@ -69,8 +69,9 @@ def test_a_killed_viewer_takes_nothing_with_it(shell: Shell, run: RunDir) -> Non
     shell.reach(row["step"] + 10)
 
 
-def test_detaching_twenty_times_leaves_every_step_and_no_viewer(shell: Shell, run: RunDir) -> None:
-    for turn in range(20):
+@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_detaching_leaves_every_step_and_no_viewer(shell: Shell, run: RunDir, times: int) -> None:
+    for turn in range(times):
         with Terminal(shell, "attach") as screen:
             screen.see("RUNNING", "3 Loss", "? help")
             screen.press("q")
