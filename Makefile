@@ -2,13 +2,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install demo screenshots test chaos check format clean
+.PHONY: help install demo screenshots test long chaos check format clean
 
 help:
 	@echo "make demo         install, and train the demo: Jane Austen, two ranks, a few minutes"
 	@echo "make screenshots   train the demo for a while, and take the pictures in docs/"
 	@echo "make test         install what is missing, and run the tests"
-	@echo "make chaos        a hundred random kills over demo runs, beside others' jobs; then one of each kind"
+	@echo "make long         the tests that make test leaves out: more of what shorter ones show"
+	@echo "make chaos        a hundred random kills over demo runs, then one at every stage of a run"
 	@echo "make check        format, lint, types, import contracts"
 	@echo "make install      only make and fill .venv"
 	@echo "make format       put the code into its format"
@@ -23,7 +24,10 @@ screenshots: .venv/installed
 	$(BIN)/python bench/screenshots.py
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 15
+	$(BIN)/python -m pytest -q -m "not long" --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 15
+
+long: .venv/installed-dev
+	$(BIN)/python -m pytest -q -m long
 
 chaos: .venv/installed-dev
 	BITWATCH_CHAOS=100 BITWATCH_DEATHS=all $(BIN)/python -m pytest -q -s \

@@ -22,6 +22,7 @@ from tests.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 FOREVER = "train.steps=100000"
+Ended = tuple[Shell, int, list[str]]
 
 
 def viewers(shell: Shell) -> list[int]:
@@ -59,6 +60,16 @@ def run(shell: Shell) -> Iterator[RunDir]:
     yield RunDir(Path(row["dir"]))
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A run that has ended on its screen: the exit code, and what it left on the shell."""
+    other = Shell(tmp_path_factory.mktemp("ended"))
+    with Terminal(other, "run", str(other.config), "--set", "train.steps=10") as screen:
+        screen.see("DONE", "10/10", "validation")
+        screen.press("q")
+        return other, *screen.leave()
+
+
 def steps(run: RunDir) -> list[int]:
     return [r.step for r in read_all(run.rank(1, 0))[0] if isinstance(r, events.Step)]
 
@@ -69,8 +80,9 @@ def test_a_killed_viewer_takes_nothing_with_it(shell: Shell, run: RunDir) -> Non
     shell.reach(row["step"] + 10)
 
 
-def test_detaching_twenty_times_leaves_every_step_and_no_viewer(shell: Shell, run: RunDir) -> None:
-    for turn in range(20):
+@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_detaching_leaves_every_step_and_no_viewer(shell: Shell, run: RunDir, times: int) -> None:
+    for turn in range(times):
         with Terminal(shell, "attach") as screen:
             screen.see("RUNNING", "3 Loss", "? help")
             screen.press("q")
@@ -194,11 +206,10 @@ def test_a_stop_without_a_supervisor_starts_one(shell: Shell, run: RunDir, tmp_p
     assert not alive(key)
 
 
-def test_the_supervisor_cleans_what_an_earlier_attempt_left(shell: Shell, tmp_path: Path) -> None:
+def test_the_supervisor_cleans_what_an_earlier_attempt_left(ended: Ended) -> None:
     """A process recorded in attempt 1 lives on under attempt 2; a stop meant for attempt 1
     does not reach attempt 2."""
-    other = Shell(tmp_path)
-    other.run("run", str(other.config), "--set", "train.steps=10")
+    other, *_ = ended
     run = RunDir(Path(other.one()["dir"]))
     stray = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     key = (stray.pid, kernel.starttime(stray.pid) or 0)
@@ -229,12 +240,8 @@ def test_the_supervisor_cleans_what_an_earlier_attempt_left(shell: Shell, tmp_pa
         other.run("stop", run.id, "--now")
 
 
-def test_a_run_that_ends_on_the_screen_stays_there_until_q(tmp_path: Path) -> None:
-    other = Shell(tmp_path)
-    with Terminal(other, "run", str(other.config), "--set", "train.steps=10") as screen:
-        screen.see("DONE", "10/10", "validation")
-        screen.press("q")
-        code, lines = screen.leave()
+def test_a_run_that_ends_on_the_screen_stays_there_until_q(ended: Ended) -> None:
+    other, code, lines = ended
     assert code == 0
     row = other.one()
     assert any(line.startswith("done  step 10 of 10") for line in lines)

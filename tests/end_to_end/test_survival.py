@@ -123,14 +123,34 @@ def test_a_dead_supervisor_does_not_end_a_run_and_stop_and_resume_still_work(she
     assert shell.one()["state"] == "done"
 
 
-@pytest.mark.parametrize("face", ["", "--headless"], ids=["screen", "headless"])
-def test_the_terminal_may_close_and_the_shell_be_killed(shell: Shell, face: str) -> None:
-    """On the screen nobody reads what it paints: that must not hold up anything either."""
+def test_the_screens_terminal_may_close_and_a_killed_agent_takes_all_with_it(shell: Shell) -> None:
+    """Nobody reads what the screen paints: that must not hold up anything either."""
+    run = the_terminal_closes(shell, "", sees="RUNNING")
+    (agent,) = members(run, "agent")
+    kill(agent)
+    row = until(
+        lambda: r if (r := shell.one())["state"] == "failed" else None, "the run to have failed"
+    )
+    assert "torchrun was killed by SIGKILL" in row["note"]
+    until(lambda: all_gone(run), "every process of the run to be gone")
+    until(lambda: not run.lock_is_held(), "the supervisor to have closed the record")
+    assert json.loads(run.exit(1).read_bytes())["state"] == "failed"
+
+
+def test_the_lines_terminal_may_close_and_the_run_be_stopped(shell: Shell) -> None:
+    run = the_terminal_closes(shell, "--headless", sees="20/100,000")
+    shell.run("stop", run.id)
+    assert shell.one()["state"] == "stopped"
+    until(lambda: all_gone(run), "every process of the run to be gone")
+
+
+def the_terminal_closes(shell: Shell, face: str, sees: str) -> RunDir:
+    """A run whose terminal was closed, and whose shell was killed, and that goes on."""
     terminal = pexpect.spawn(
         "bash", ["--norc"], env=shell.environment, cwd=str(shell.folder), encoding="utf-8"
     )
     terminal.sendline(f"{shell.command[0]} run {shell.config} --set {FOREVER} {face}")
-    terminal.expect(r"20/100,000" if face else r"RUNNING", timeout=120)
+    terminal.expect(sees, timeout=120)
     shell.reach(20)
     run = rundir(shell)
     viewer = children(terminal.pid)
@@ -141,9 +161,7 @@ def test_the_terminal_may_close_and_the_shell_be_killed(shell: Shell, face: str)
     row = shell.reach(step + 60)
     assert (row["state"], row["supervisor"]) == ("running", "alive")
     until(lambda: not is_there(viewer[0]), "the viewer to be gone")
-    shell.run("stop", run.id)
-    assert shell.one()["state"] == "stopped"
-    until(lambda: all_gone(run), "every process of the run to be gone")
+    return run
 
 
 def test_interrupting_the_foreground_stops_with_a_checkpoint(shell: Shell) -> None:
@@ -157,7 +175,7 @@ def test_interrupting_the_foreground_stops_with_a_checkpoint(shell: Shell) -> No
     assert whole_checkpoints(rundir(shell))
 
 
-def test_a_hangup_leaves_the_run_and_a_second_interrupt_ends_it(shell: Shell) -> None:
+def test_a_hangup_leaves_the_run_and_a_stop_now_ends_it(shell: Shell) -> None:
     process = shell.start("run", str(shell.config), "--set", FOREVER, start_new_session=True)
     shell.reach(10)
     process.send_signal(signal.SIGHUP)
@@ -201,21 +219,6 @@ def test_a_rank_that_does_not_answer_is_escalated(shell: Shell) -> None:
     ]
     assert escalations
     until(lambda: all_gone(run), "every process of the run to be gone")
-
-
-def test_a_killed_agent_takes_its_ranks_and_workers_with_it(shell: Shell) -> None:
-    shell.launch(FOREVER)
-    shell.reach(10)
-    run = rundir(shell)
-    (agent,) = members(run, "agent")
-    kill(agent)
-    row = until(
-        lambda: r if (r := shell.one())["state"] == "failed" else None, "the run to have failed"
-    )
-    assert "torchrun was killed by SIGKILL" in row["note"]
-    until(lambda: all_gone(run), "every process of the run to be gone")
-    until(lambda: not run.lock_is_held(), "the supervisor to have closed the record")
-    assert json.loads(run.exit(1).read_bytes())["state"] == "failed"
 
 
 def test_a_killed_rank_ends_the_run_and_is_named(shell: Shell) -> None:

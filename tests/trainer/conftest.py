@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 from bitwatch import config as configuration
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import read_all
+from tests.trainer.ready import Forked, free_port, run_ranks
 from trainer import parallel
 
 TRAINER = Path(__file__).resolve().parents[2] / "trainer" / "train.py"
@@ -51,7 +51,7 @@ class Launched:
 
     run: rundir.RunDir
     attempt: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
 
     def rank(self, rank: int = 0) -> list[Any]:
         return read_all(self.run.rank(self.attempt, rank))[0]
@@ -81,7 +81,7 @@ class Launched:
         return (self.run.logs(self.attempt) / f"rank{rank}.log").read_text()
 
     def wait(self) -> int:
-        """The exit status of torchrun."""
+        """The exit status of the agent."""
         try:
             return self.process.wait(PATIENCE_S)
         finally:
@@ -99,12 +99,6 @@ class Launched:
 @pytest.fixture(scope="session")
 def small() -> Callable[..., configuration.Config]:
     return make_small
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +131,11 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
         script: Path = TRAINER,
         resume: str = "exact",
         plan: dict[str, Any] | None = None,
+        torchrun: bool = False,
         **environment: str,
     ) -> Launched:
+        """`torchrun` where the test is about its ranks: their launch, their exits, their death
+        with it. Else they are forked, with their libraries loaded."""
         run = run or rundir.create(home, config.run.name)
         attempt = rundir.new_attempt(run)
         run.config(attempt).write_text(configuration.dump(config))
@@ -156,20 +153,13 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
         if config.data.sharding == "indexed":
             prepare = [sys.executable, str(TRAINER.with_name("prepare.py"))]
             subprocess.run(prepare, env=surroundings, check=True, timeout=PATIENCE_S)
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        command += ["--local-addr", "127.0.0.1", "--max-restarts", "0"]
-        command += ["--nproc-per-node", str(config.parallel.ranks), str(script)]
-        # The shell's pid becomes the agent's, so it can be handed down before it is known.
-        shell = ["/bin/sh", "-c", 'BITWATCH_AGENT=$$ exec "$@"', "sh", *command]
-        with open(run.logs(attempt) / "agent.log", "wb") as log:
-            process = subprocess.Popen(
-                shell,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=surroundings,
-            )
+        log = run.logs(attempt) / "agent.log"
+        ranks = config.parallel.ranks
+        process: Any = (
+            by_torchrun(script, ranks, surroundings, log)
+            if torchrun
+            else Forked(run_ranks, str(script), ranks, surroundings, str(log))
+        )
         started.append(Launched(run, attempt, process))
         return started[-1]
 
@@ -177,3 +167,22 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., L
     for launched in started:
         launched.process.kill()  # ranks and workers die with their agent
         launched.process.wait()
+
+
+def by_torchrun(
+    script: Path, ranks: int, environment: dict[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--local-addr", "127.0.0.1", "--max-restarts", "0"]
+    command += ["--nproc-per-node", str(ranks), str(script)]
+    # The shell's pid becomes the agent's, so it can be handed down before it is known.
+    shell = ["/bin/sh", "-c", 'BITWATCH_AGENT=$$ exec "$@"', "sh", *command]
+    with open(log, "wb") as written:
+        return subprocess.Popen(
+            shell,
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=written,
+            start_new_session=True,
+            env=environment,
+        )

@@ -43,7 +43,8 @@ def stopped(small: Callable[..., Any], launch: Callable[..., Any]) -> Any:
             data={"workers": 2, "validation": "validation"},
             parallel={"ranks": 2},
             train={"steps": 100_000, "eval_every": 2},
-        )
+        ),
+        torchrun=True,
     )
     launched.await_that(lambda: len(launched.of(events.Step)) >= 3)
     launched.run.stop(1).write_text("{}")
@@ -140,7 +141,8 @@ def test_a_data_error_on_one_rank_ends_all_with_its_cause(
             data={"source": str(tmp_path / "*.jsonl"), "workers": 1},
             parallel={"ranks": 2},
             train={"steps": 1000},
-        )
+        ),
+        torchrun=True,
     )
     assert launched.wait() == 1
     causes = [launched.last(rank).cause for rank in range(2)]
@@ -210,20 +212,22 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run(
     assert not launched.of(events.Checkpoint)
 
 
-@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+@pytest.mark.parametrize(("start_method", "workers"), [("fork", 2), ("spawn", 1)])
 def test_ranks_and_workers_die_with_the_agent(
-    small: Callable[..., Any], launch: Callable[..., Any], start_method: str
+    small: Callable[..., Any], launch: Callable[..., Any], start_method: str, workers: int
 ) -> None:
+    """Of two workers of a rank one is idle; a spawned one loads torch for itself first."""
     launched = launch(
         small(
-            data={"workers": 2, "start_method": start_method},
+            data={"workers": workers, "start_method": start_method},
             parallel={"ranks": 2},
             train={"steps": 100_000},
-        )
+        ),
+        torchrun=True,
     )
     launched.await_that(lambda: launched.of(events.Step, 0) and launched.of(events.Step, 1))
     started = processes(launched, 2)
-    assert len(started) == 6
+    assert len(started) == 2 + 2 * workers
     busy = [start.pid for start in started if start.worker in (None, 0)]
     assert all(os.getpgid(pid) == pid for pid in busy)  # each in a group of its own
     assert len(alive(started)) >= 4  # an idle worker may have left

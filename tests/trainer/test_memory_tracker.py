@@ -112,16 +112,22 @@ def predicted(config: configuration.Config) -> float:
         ("full", {1: 5.0, 2: 5.2, 4: 5.5, 8: 6.5}),
     ],
 )
-def test_the_incidents_model_by_micro_batch(mode: str, published: dict[int, float]) -> None:
+# The tracker takes 8 s for a step of 24 layers.
+@pytest.mark.parametrize("followed", [[8], pytest.param([1, 2, 4], marks=pytest.mark.long)])
+def test_the_incidents_model_by_micro_batch(
+    mode: str, published: dict[int, float], followed: list[int]
+) -> None:
+    told = {
+        micro_batch: predicted(wanted(INCIDENT, micro_batch, activation_checkpointing=mode))
+        for micro_batch in published
+    }
+    assert told == pytest.approx(published, rel=0.02)
     with tracked(wanted(INCIDENT, activation_checkpointing=mode)) as it:
-        for micro_batch, gib in published.items():
+        for micro_batch in followed:
             fullest, static = it.step(micro_batch)
-            told = predicted(wanted(INCIDENT, micro_batch, activation_checkpointing=mode))
-            print(
-                f"{mode:<9} micro-batch {micro_batch}: {told:.2f} predicted, {fullest:.2f} tracked"
-            )
-            assert told == pytest.approx(fullest, rel=0.01)
-            assert told == pytest.approx(gib, rel=0.02)
+            said = f"{told[micro_batch]:.2f} predicted, {fullest:.2f} tracked"
+            print(f"{mode:<9} micro-batch {micro_batch}: {said}")
+            assert told[micro_batch] == pytest.approx(fullest, rel=0.01)
         of = sizes.sizes(it.config)
     assert static == pytest.approx(16 * of.held / memory.GIB, rel=0.001)
     assert static == pytest.approx(4.5, abs=0.01)

@@ -13,7 +13,7 @@ from bitwatch.record import events
 
 pytestmark = pytest.mark.slow
 
-STEPS = 200
+STEPS = 140
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def test_stopped_and_killed_and_gone_on_with_is_as_if_nothing_had_happened(
 ) -> None:
     """In a stream, on the same ranks and workers: bitwise equal."""
     whole, first = launch(config()), launch(config())
-    until_step(first, 60)
+    until_step(first, 40)
     first.run.stop(1).write_text("{}")
     assert first.wait() == 0, first.log()
     second = launch(config(), run=first.run)
-    until_step(second, 140)
+    until_step(second, 80)
     second.process.kill()
     second.process.wait()
     third = launch(config(), run=first.run)
@@ -84,7 +84,7 @@ def test_indexed_text_goes_on_under_other_ranks_and_workers(
     indexed = {"sharding": "indexed", "cache": str(tmp_path)}
     whole = launch(config(**indexed))
     first = launch(config(**indexed))
-    until_step(first, 60)
+    until_step(first, 40)
     first.run.stop(1).write_text("{}")
     assert first.wait() == 0, first.log()
     second = launch(config(ranks=1, workers=3, **indexed), run=first.run)

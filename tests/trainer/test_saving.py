@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -15,12 +14,11 @@ import pytest
 import torch
 
 from tests.conftest import PATIENCE_S, until
-from tests.trainer.conftest import free_port
+from tests.trainer import two_ranks
+from tests.trainer.ready import Forked, free_port
 from tests.trainer.test_weights import Training, counters, equal, save
 from trainer import checkpoint, parallel, saving
 from trainer.saving import Saver
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -147,24 +145,13 @@ def two(
     one = Training(place, small(), "stop")
     one.step(1)
     save(one, place, folder / "one", 1)
-    port = str(free_port())
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.trainer.two_ranks", str(folder)],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-                "WORLD_SIZE": "2",
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": port,
-                "GLOO_SOCKET_IFNAME": "lo",
-                "OMP_NUM_THREADS": "1",
-            },
-        )
-        for rank in range(2)
-    ]
+    surroundings = {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    ranks = [Forked(two_ranks.main, folder, rank, surroundings) for rank in range(2)]
     try:
         assert [rank.wait(PATIENCE_S) for rank in ranks] == [0, -9]
     finally:

@@ -1,8 +1,7 @@
 """Two ranks that save while they train, for test_saving: what they saw, as JSON.
 
-    python -m tests.trainer.two_ranks FOLDER
-
-FOLDER holds a checkpoint of one rank in `one`. Ends with rank 1 killed in the middle of a save.
+Their folder holds a checkpoint of one rank in `one`. Ends with rank 1 killed in the middle of a
+save.
 """
 
 from __future__ import annotations
@@ -132,8 +131,8 @@ class Scenes:
         self.facts["wreckage"] = sorted(os.listdir(self.folder / "beside/step-3"))
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
+def main(folder: Path, rank: int, surroundings: dict[str, str]) -> None:
+    os.environ.update(surroundings, RANK=str(rank), LOCAL_RANK=str(rank))
     scenes = Scenes(folder)
     scenes.grow_from_one_rank()
     scenes.save_both_ways()
@@ -143,7 +142,3 @@ def main() -> None:
     (folder / "survivor.json").write_text(json.dumps(scenes.facts))
     sys.stdout.flush()
     os._exit(0)  # not by way of torch's handlers, which would wait for the dead
-
-
-if __name__ == "__main__":
-    main()
