@@ -235,7 +235,9 @@ def test_of_another_boot_nothing_here_is_ours(run: RunDir, standins: Standins) -
     assert alive(worker)
 
 
-def test_a_folder_that_nobody_can_look_at_or_of_another_home_is_not_gone(run: RunDir, standins: Standins) -> None:
+def test_a_folder_that_nobody_can_look_at_or_of_another_home_is_not_gone(
+    run: RunDir, standins: Standins
+) -> None:
     """The environment of a process is text of whoever started it."""
 
     def told(directory: str) -> Key:
