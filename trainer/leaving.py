@@ -2,8 +2,9 @@
 checkpoint: torchrun passes it on to every rank, and would end them at once otherwise.
 
 Our own supervisor sends one too, when a stop was asked for long ago or is to be at once: that
-one ends the rank. So does any when the other ranks no longer answer. A thread waits for the
-signal, since the main thread may hang in a collective.
+one ends the rank. So does any when another rank has died, which is why torchrun sends it then,
+and when the others no longer answer. A thread waits for the signal, since the main thread may
+hang in a collective or in a read.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from bitwatch.record.follow import lives
+
 LEAST_PATIENCE_S = 30.0
+LOOK_S = 0.2  # between two looks at the other ranks
 STEPS = 3  # after so many the ranks have agreed, if they still can
 OLD_S = 5.0  # of a request to stop: then the signal is its escalation
 
@@ -24,8 +29,9 @@ class Leaving:
     """`asked` becomes true with the signal. `patience_s` is how long it may then take until
     `heard` is called, when all ranks have agreed to stop; then the rank ends by itself."""
 
-    def __init__(self, stop_file: Path) -> None:
+    def __init__(self, stop_file: Path, peers: Sequence[tuple[int, int]]) -> None:
         self.asked = False
+        self._peers = peers  # pid and start time of the other ranks
         self.patience_s = LEAST_PATIENCE_S
         self._stop_file = stop_file
         self._heard = threading.Event()
@@ -45,8 +51,11 @@ class Leaving:
         self._next_signal()
         if not self._is_escalation():
             self.asked = True
-            if self._heard.wait(self.patience_s):
-                self._next_signal()  # a second one does not wait
+            until_m = time.monotonic() + self.patience_s
+            while time.monotonic() < until_m and all(lives(*peer) for peer in self._peers):
+                if self._heard.wait(LOOK_S):
+                    self._next_signal()  # a second one does not wait
+                    break
         os._exit(128 + signal.SIGTERM)
 
     def _next_signal(self) -> None:

@@ -38,6 +38,12 @@ class Telemetry:
     def write(self, record: events.Record) -> None:
         self._journal.write(record)
 
+    def peers(self, ranks: int) -> list[tuple[int, int]]:
+        """Pid and start time of the other ranks, by their own first words."""
+        files = [self.run.rank(self.attempt, rank) for rank in range(ranks) if rank != self.rank]
+        starts = [record for file in files for record in read_all(file)[0]]
+        return [(r.pid, r.starttime) for r in starts if isinstance(r, events.ProcessStart)]
+
     def allows_new_epoch(self) -> bool:
         """Whether this attempt was launched with leave to lose its place in the text."""
         try:

@@ -130,7 +130,7 @@ def train(
     )
     window = telemetry.Window()
     stop_file = log.run.stop(log.attempt)
-    leaving = Leaving(stop_file)
+    leaving = Leaving(stop_file, log.peers(ranks))
 
     def due(step: int, every: int) -> bool:
         return bool(every) and step % every == 0
@@ -301,6 +301,7 @@ def train(
     if end == "stopped":
         log.phase("stop", f"asked to stop after step {at.step}")
     keep_what_was_learned()
+    leaving.heard()  # from here on, another rank that is gone has only left first
     parallel.meet(place, config.parallel.start_timeout_s)
     parallel.end()
     return end

@@ -23,6 +23,7 @@ from bitwatch.supervise.reaper import Exit
 from bitwatch.text import literal
 
 LOG_TAIL_BYTES = 64 << 10
+TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)  # by the signal, or by itself at it
 LINE_CHARACTERS = 300  # of a line of a log
 
 
@@ -121,7 +122,7 @@ def _first_reported(silent: list[int], logs: Path) -> str:
     """Which of the ranks that had no last word ended first, and how, by torchrun's report."""
     reported = rank_exits(logs / "agent.log")
     # torchrun ends the others with SIGTERM: whoever died of it was not the first.
-    first = [rank for rank in silent if reported.get(rank, -signal.SIGTERM) != -signal.SIGTERM]
+    first = [rank for rank in silent if reported.get(rank, -signal.SIGTERM) not in TERMINATED]
     return f"rank {first[0]} {_status(reported[first[0]])}, without a last word" if first else ""
 
 

@@ -99,7 +99,8 @@ def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
         """Who lost another rank, or was ended for it, is not the first."""
         if exit.rank in words:
             return is_echo(words[exit.rank].cause), words[exit.rank].t
-        return _signal(exit, codes) == signal.SIGTERM, exit.t
+        ended = codes.get(exit.rank or 0, exit.status)
+        return _signal(exit, codes) == signal.SIGTERM or ended in ending.TERMINATED, exit.t
 
     died = [
         exit

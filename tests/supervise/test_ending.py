@@ -20,6 +20,7 @@ Root Cause (first observed failure):
   rank      : 1 (local_rank: 1)
   exitcode  : -9 (pid: 77)
 """
+LEFT = "[0]:\n  rank      : 0 (local_rank: 0)\n  exitcode  : 143 (pid: 76)\n"
 TERMED = REPORT.replace("-9", "-15")
 ECHO = "RuntimeError: [gloo/transport/tcp/pair.cc:537] Read error: Connection reset by peer"
 KILLED = Exit(5, 5, None, signal.SIGKILL)
@@ -47,6 +48,7 @@ def words(*said: tuple[int, events.EndState, str, float]) -> RunState:
         (words((0, "failed", ECHO, 3)), ONE, REPORT, "", ("failed", "rank 1 was killed by SIGKILL")),
         (words((0, "failed", ECHO, 3)), ONE, TERMED, "", ("failed", ECHO)),
         (words((0, "failed", ECHO, 1), (1, "failed", "no data", 2)), ONE, "", "", ("failed", "no data")),
+        (words(), ONE, LEFT + REPORT, "", ("failed", "rank 1 was killed by SIGKILL")),
         (words((0, "done", "", 3)), ONE, REPORT, "", ("failed", "rank 1 was killed by SIGKILL")),
         (words((0, "done", "", 3)), KILLED, "", "", ("failed", "torchrun was killed by SIGKILL; rank 1")),
         (words(), ONE, "no such file\n", "", ("failed", "torchrun ended before any rank began")),
