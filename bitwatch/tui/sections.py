@@ -80,11 +80,12 @@ def sections(
     )
     found = [Section(_heading(OURS, view, ours), ours)] if ours else []
     for group in GROUPS:
-        rows = [row for row in others if row.group == group and contains(row, text)]
+        every = [row for row in others if row.group == group]
+        rows = [row for row in every if contains(row, text)]
         if not tree:
             rows.sort(key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=backwards)
         if rows:
-            found.append(Section(_heading(group, view, rows), rows))
+            found.append(Section(_heading(group, view, rows, len(every)), rows))
     return found
 
 
@@ -215,9 +216,10 @@ def _my_name() -> str:
         return str(os.getuid())
 
 
-def _heading(group: str, view: View, rows: list[Row]) -> Heading:
+def _heading(group: str, view: View, rows: list[Row], of: int = 0) -> Heading:
+    """`of`: how many there are when a filter hides some; a key acts on those too."""
     number = sum(len(row.keys) for row in rows)
-    words = counted(number, "process")
+    words = counted(number, "process") if number >= of else f"{number} of {of} processes"
     if held := sum(row.gpu_mib or 0.0 for row in rows):
         words += f", {held / 1024:.1f} GiB of GPU memory"
     if group in MEANS:

@@ -65,6 +65,8 @@ def means(row: Row) -> str:
         return f"of a run, but perhaps somebody's: {why or 'look before you end it'}"
     if other is not None and other.group == "suspect":
         return f"only a suspect: {why or 'nothing proves that it is ours'}"
+    if other is not None and other.run:
+        return f"of a live training, run {plain(other.run)}, which may fail without it"
     if other is not None:
         return why or "not of any run: it holds memory of a GPU"
     return OF_THE_ATTEMPT.get(process.role, UNKNOWN)

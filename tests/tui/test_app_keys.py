@@ -147,7 +147,7 @@ async def test_pause_holds_the_picture_and_reading_goes_on(stage: Open) -> None:
         at.source.give(msgspec.structs.replace(at.source.view, step=410))
         await at.pilot.pause()
         assert "400/800" in at.text()
-        assert at.dashboard.view.step == 410
+        assert at.dashboard.snapshot and at.dashboard.snapshot.view.step == 410
         await at.press("p")
         assert "410/800" in at.text()
         assert "paused" not in at.text()

@@ -308,3 +308,36 @@ def _wheel() -> type:
     from textual.events import MouseScrollDown
 
     return MouseScrollDown
+
+
+async def test_when_the_tagged_have_ended_nothing_else_is_meant(stage: Open) -> None:
+    async with stage(120, 40) as at:
+        await give(at, all_kinds())
+        at.dashboard.processes.focus()
+        await select(at, 502)
+        await at.press("space")
+        await give(at, [one for one in all_kinds() if one.pid != 502])
+        await at.press("K")
+        assert at.app.screen is at.dashboard and not at.dashboard.processes.tagged
+        assert at.toasts() == ["the marked processes have ended"]
+        await at.press("K")
+        assert isinstance(at.app.screen, SignalDialog)
+
+
+async def test_while_paused_keys_are_about_what_is_on_the_screen(stage: Open) -> None:
+    async with stage(120, 40) as at:
+        shown = at.dashboard.view
+        await at.press("p")
+        at.source.give(msgspec.structs.replace(shown, attempt=7, state="failed"))
+        await at.pilot.pause()
+        await at.press("S")
+        assert f"attempt {shown.attempt}?" in at.text()
+        await at.press("escape", "p")
+        assert at.dashboard.view.attempt == 7
+
+
+async def test_what_a_filter_hides_is_counted_where_a_key_acts_on_it(stage: Open) -> None:
+    async with stage(200, 60) as at:
+        await give(at, all_kinds())
+        await at.press("slash", *"501", "enter")
+        assert "1 of 3 processes" in at.text()

@@ -51,6 +51,7 @@ class Dashboard(ProcessKeys):
         self.run = run
         self.host = host
         self.snapshot = first
+        self.shown = first  # the same, except while paused
         self.paused = False
         self._maximised = ""
         self._layout = FULL
@@ -88,7 +89,7 @@ class Dashboard(ProcessKeys):
             self._paint()
 
     def _paint(self) -> None:
-        snapshot = self.snapshot
+        snapshot = self.shown = self.snapshot
         if snapshot is None:
             return
         self.header.mode = "paused" if self.paused else snapshot.mode
@@ -103,7 +104,8 @@ class Dashboard(ProcessKeys):
 
     @property
     def view(self) -> View:
-        return self.snapshot.view if self.snapshot else View()
+        """What is on the screen: keys are about that, however old it is while paused."""
+        return self.shown.view if self.shown else View()
 
     # -- layout ---------------------------------------------------------------------------
 
@@ -213,7 +215,7 @@ class Dashboard(ProcessKeys):
         self.paused = not self.paused
         if self.paused and self.snapshot:
             self.header.mode = "paused"
-            self.header.show(self.view, self.snapshot.now)
+            self.header.show(self.view, (self.shown or self.snapshot).now)
         else:
             self._paint()
 
@@ -282,9 +284,11 @@ class Dashboard(ProcessKeys):
         self.host.in_background(lambda: commands.relaunch(run, offer.attempt, offer.correction))
 
     def action_clean(self) -> None:
-        """Acts at once: only what the record proves to be ours and over."""
+        """Acts at once: only what is proven to be of a run of this home, and over."""
         run, commands = self.run, self.host.commands
-        self.notify("looking for what ended attempts have left", timeout=3, markup=False)
+        self.notify(
+            "looking for what ended attempts of all runs have left", timeout=3, markup=False
+        )
         self.host.in_background(lambda: commands.clean(run))
 
 

@@ -61,7 +61,8 @@ class Details(Page):
         else:
             waits = self._row.process.state == "D"
             words = plain(message.trouble) or (WAITS if waits else ENDED)
-            blocks = [*seen(self._row), said(words, "bold $warning")]
+            told = plain(self._row.process.command[:COMMAND_MOST])
+            blocks = [*seen(self._row), said(words, "bold $warning"), said(told, "$quiet")]
         scroll = self.query_one("#scroll", VerticalScroll)
         await scroll.remove_children()
         await scroll.mount(*(_shown(block) for block in blocks))

@@ -81,6 +81,11 @@ class ProcessKeys(Screen[None]):
         if self.processes.size.height <= 1:
             self.open_processes()
             return
+        if self.processes.forget_ended():
+            self.processes.repaint()
+            self.name_keys()
+            self.notify("the marked processes have ended", markup=False)
+            return
         targets = targets_of(self.processes.chosen())
         if not targets:
             self.notify("no process is selected", markup=False)

@@ -44,7 +44,7 @@ class SignalDialog(ModalScreen[str | None]):
             if self._barred:
                 title += f", {len(self._barred)} left alone"
             dialog.border_title = Content(title if number else "Nothing here can be signalled")
-            dialog.border_subtitle = Content("enter chooses · escape cancels")
+            dialog.border_subtitle = Content("enter chooses · escape cancels · tab: the processes")
             with VerticalScroll(id="targets"):
                 for text, indent in self._text():
                     line = Static(text, classes="" if indent == 2 else "line")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from textual import events as textual_events
 
 from bitwatch.attach.others import Other
-from bitwatch.record.view import END_STATES, View
+from bitwatch.record.view import END_STATES, ProcessRow, View
 from bitwatch.text import counted
 from bitwatch.tui import family
 from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
@@ -90,7 +90,7 @@ class ProcessPanel(RowList):
                 importance = {"rank": 8, "worker": 7}.get(role, 1)
                 line = Line(str(number)).add(f" {role}{plural}", "quiet")
                 parts.append(Part(importance, line))
-        processes = view.processes
+        processes = self._ours()
         cpu = [row.cpu_percent for row in processes if row.cpu_percent is not None]
         if cpu:
             line = Line("cpu ", "quiet").add(f"{sum(cpu):.0f}").add(" %", "quiet")
@@ -102,7 +102,7 @@ class ProcessPanel(RowList):
 
     def subtitle(self) -> list[Part]:
         view = self.view
-        processes = view.processes
+        processes = self._ours()
         parts = []
         row = self.selected() if self.has_focus else None
         if row and row.other and (words := row.barred or row.other.why):
@@ -122,6 +122,11 @@ class ProcessPanel(RowList):
         if processes and view.sampled is not None and self.now - view.sampled >= STALE_S:
             parts.append(Part(8, Line(f"{self.now - view.sampled:.0f} s old", "warning")))
         return parts
+
+    def _ours(self) -> list[ProcessRow]:
+        """Of the live attempt: what is known of the others is newer than the sample."""
+        known = {other.key for other in self.others}
+        return [row for row in self.view.processes if row.key not in known]
 
     def _numbers(self, importance: int, *, short: bool = False) -> list[Part]:
         """How many there are that are not of the attempt."""

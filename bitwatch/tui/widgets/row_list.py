@@ -77,6 +77,13 @@ class RowList(Panel):
         row = self._drawn_row() or self.selected()
         return [row] if row else []
 
+    def forget_ended(self) -> bool:
+        """Takes the tags of those away that are not there any more; whether none is left of
+        some. Nothing else is then meant in their place."""
+        here = {key for row in self.every_row() for key in row.keys}
+        had, self.tagged = bool(self.tagged), self.tagged & here
+        return had and not self.tagged
+
     def tagged_rows(self) -> list[Row]:
         """Also those that are out of sight; no more those that have ended."""
         if not self.tagged:
