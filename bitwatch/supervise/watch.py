@@ -17,7 +17,13 @@ from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
 from bitwatch.supervise.watch_model import another_model, lowered
-from bitwatch.supervise.watch_processes import NOWHERE, Around, Growth, about_processes
+from bitwatch.supervise.watch_processes import (
+    NOWHERE,
+    SHM_ENOUGH_MIB,
+    Around,
+    Growth,
+    about_processes,
+)
 from bitwatch.supervise.watch_readers import about_readers, remedy
 
 # Judged from the time since a reader's last word, which a clock that is set, or a machine that
@@ -140,6 +146,8 @@ class Watch:
     def look(self, view: View, now: float, around: Around = NOWHERE) -> None:
         self._waiting = waiting_levels(view.data_shares, self._waiting)
         around = around._replace(grown_from=self._growth.note(view, now))
+        if "shm-low" in self._raised:
+            around = around._replace(shm_enough_mib=SHM_ENOUGH_MIB)
         present = {
             alert.id: alert for alert in alerts(view, now, self._waiting, around, self._most)
         }

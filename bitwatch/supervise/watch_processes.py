@@ -15,18 +15,20 @@ HELD_MIB = 64.0  # of a GPU: a context that nobody computes in
 MINUTE_S = 60.0
 GROWING_MINUTES = 3  # in a row, before it is growth
 SHM_LOW_MIB = 64.0  # what a container has in all, where nobody asked for more
+SHM_ENOUGH_MIB = 96.0  # once it was low: it changes with every block that is handed over
 NAMED = 6
 
 
 class Around(NamedTuple):
-    """What no record says. Of the machine: room below /dev/shm, and what the end of the session
-    would do. Of the run: its logs, and, when its processes become more and more, how many were
+    """What no record says. Of the machine: room below /dev/shm, from where on that is enough,
+    and what the end of the session would do. Of the run: its logs, and, when its processes become more and more, how many were
     at work in its first minute."""
 
     shm_free_mib: float | None = None
     session: Sequence[str] = ()
     logs: Logs = Logs()
     grown_from: int | None = None
+    shm_enough_mib: float = SHM_LOW_MIB
 
 
 NOWHERE = Around()
@@ -72,14 +74,7 @@ def about_processes(view: View, around: Around, most: int | None) -> Iterator[ev
     """`most` is watch.max_processes, None where only the plan counts."""
     yield from process_count(view, most, around.grown_from)
     yield from gpu_held(view)
-    if around.shm_free_mib is not None and around.shm_free_mib < SHM_LOW_MIB:
-        yield events.Alert(
-            id="shm-low",
-            severity="warning",
-            text=f"only {around.shm_free_mib:.0f} MiB are left of /dev/shm: workers hand blocks "
-            "over in it, and die with a bus error when it is full",
-            next="start the container with a larger --shm-size, or take fewer workers",
-        )
+    yield from shm_low(view, around)
     if around.session:
         yield events.Alert(
             id="session-will-kill",
@@ -88,6 +83,22 @@ def about_processes(view: View, around: Around, most: int | None) -> Iterator[ev
             evidence=list(around.session),
             next="loginctl enable-linger, once; then the run outlives the session",
         )
+
+
+def shm_low(view: View, around: Around) -> Iterator[events.Alert]:
+    """Without workers nobody hands anything over. How much is left changes at every look, and is
+    evidence: a changed sentence would be a line in the journal."""
+    free_mib = around.shm_free_mib
+    if free_mib is None or free_mib >= around.shm_enough_mib or not view.workers:
+        return
+    yield events.Alert(
+        id="shm-low",
+        severity="warning",
+        text="/dev/shm is almost full: workers hand blocks over in it, and die with a bus error "
+        "once it is full",
+        evidence=[f"{free_mib:.0f} MiB were left when it was seen"],
+        next="start the container with a larger --shm-size, or take fewer workers",
+    )
 
 
 def process_count(view: View, most: int | None, grown_from: int | None) -> Iterator[events.Alert]:

@@ -8,6 +8,7 @@ from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.view import View
 from bitwatch.supervise.watch import Watch, alerts
+from bitwatch.supervise.watch_processes import Around
 
 NOW = 1000.0
 
@@ -65,6 +66,15 @@ def test_waiting_for_data_that_hovers_at_a_level_is_written_once(tmp_path: Path)
         view.data_shares = {0: share}
         watch.look(view, NOW)
     assert len(read_all(tmp_path / "journal.jsonl")[0]) == 1
+
+
+def test_room_in_shared_memory_that_comes_and_goes_is_written_once(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    view = View(attempt=1, ranks=1, workers=1, state="running")
+    for mib in (70.0, 63.0, 12.0, 40.0, 66.0, 90.0, 30.0, 97.0, 80.0):
+        watch.look(view, NOW, Around(shm_free_mib=mib))
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(r.id, r.cleared) for r in records] == [("shm-low", False), ("shm-low", True)]
 
 
 def test_what_an_earlier_supervisor_raised_is_cleared_by_the_next_one(tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ def test_memory_of_a_gpu_in_other_hands_is_named() -> None:
 
 def test_the_machine_around_a_run() -> None:
     around = Around(shm_free_mib=12.0, session=["logind ends all (KillUserProcesses=yes)"])
-    found = alerts(View(state="running"), around)
-    assert "12 MiB are left of /dev/shm" in found["shm-low"].text
+    found = alerts(View(state="running", workers=1), around)
+    assert "/dev/shm is almost full" in found["shm-low"].text
+    assert found["shm-low"].evidence == ["12 MiB were left when it was seen"]
     assert "enable-linger" in found["session-will-kill"].next
-    assert alerts(View(state="running"), Around(shm_free_mib=4000.0)) == {}
+    assert alerts(View(state="running", workers=1), Around(shm_free_mib=4000.0)) == {}
+    assert "shm-low" not in alerts(View(state="running", workers=0), around)  # nothing is there
