@@ -47,7 +47,7 @@ class Growth:
 
     def note(self, view: View, now: float) -> int | None:
         """The count of the first minute, while those since are above it; else None."""
-        if not view.step or not view.processes:
+        if not view.rank_steps or not view.processes:  # `step` may be an earlier attempt's
             return None
         count = len(_counted(view))
         since_s = now - self._began

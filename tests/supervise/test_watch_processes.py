@@ -38,7 +38,8 @@ def test_what_the_plan_explains_is_no_crowd() -> None:
 
 
 def crowd(workers: int) -> View:
-    view = View(state="running", step=1, ranks=2, workers=8)
+    view = View(state="running", ranks=2, workers=8)
+    view.rank_steps = {0: events.Step(step=1)}
     view.processes = [row(at, "worker") for at in range(workers)]
     view.processes += [row(100 + at, "compile worker") for at in range(30)]
     return view
@@ -63,6 +64,16 @@ def test_processes_that_become_more_and_more_are_said_before_they_are_too_many()
     alert = alerts(crowd(15), Around(grown_from=8))["process-count"]
     assert alert.text.startswith("processes become more and more: over 8 + 4 for minutes")
     assert alert.evidence == ["15 x worker"]
+
+
+def test_a_relaunch_that_takes_long_to_its_first_step_is_no_growth() -> None:
+    growth = Growth()
+    for second in range(1000):  # its workers come after minutes
+        view = crowd(0 if second < 400 else 16)
+        view.step = 1200  # an earlier attempt's
+        if second < 420:
+            view.rank_steps = {}
+        assert growth.note(view, NOW + second) is None
 
 
 def test_a_clock_that_is_set_is_no_growth() -> None:
