@@ -26,9 +26,10 @@ from bitwatch.supervise.watch_processes import (
 )
 from bitwatch.supervise.watch_readers import about_readers, remedy
 
-# Judged from the time since a reader's last word, which a clock that is set, or a machine that
-# wakes, makes long for a moment: raised when so many looks in a row find it.
-JUDGED_BY_TIME = ("data-starved", "worker-died")
+# Raised when so many looks in a row find it: it is judged from the time since a reader's last
+# word, which a clock that is set, or a machine that wakes, makes long for a moment; or from
+# processes, of which a library may start many for an instant.
+MAY_PASS = ("data-starved", "worker-died", "process-count")
 LOOKS = 3
 
 
@@ -151,12 +152,12 @@ class Watch:
         present = {
             alert.id: alert for alert in alerts(view, now, self._waiting, around, self._most)
         }
-        # A rank that says it has lost its worker judges by nothing.
-        by_time = set(JUDGED_BY_TIME) - ({"worker-died"} if lost_workers(view) else set())
+        # A rank that says it has lost its worker needs no second look.
+        may_pass = set(MAY_PASS) - ({"worker-died"} if lost_workers(view) else set())
         self._looks = {id: self._looks.get(id, 0) + 1 for id in present}
         for alert in present.values():
             before = self._raised.get(alert.id)
-            early = alert.id in by_time and self._looks[alert.id] < LOOKS
+            early = alert.id in may_pass and self._looks[alert.id] < LOOKS
             if before is None and early:
                 continue
             if before is None or _told(before) != _told(alert):

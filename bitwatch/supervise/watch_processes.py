@@ -9,6 +9,7 @@ from typing import NamedTuple
 from bitwatch.record import events
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch_deaths import Logs
+from bitwatch.supervise.watch_rows import below, of_attempt
 
 SLACK = 4  # processes beyond those explained: what a library starts for an instant
 HELD_MIB = 64.0  # of a GPU: a context that nobody computes in
@@ -65,9 +66,15 @@ class Growth:
 
 
 def _counted(view: View) -> list[ProcessRow]:
-    """Compile workers come and go in numbers that are torch's own, and are not counted."""
-    alive = [row for row in view.processes if row.state not in ("Z", "X")]
-    return [row for row in alive if row.role != "compile worker"]
+    """Compile workers come and go in numbers that are torch's own, and the pool that prepares the
+    text has one process a core: neither they nor what they start are counted."""
+    pools = {row.pid for row in view.processes if row.role in ("prepare", "compile worker")}
+    of_pools = below(view.processes, pools)
+    return [
+        row
+        for row in of_attempt(view)
+        if row.state not in ("Z", "X") and row.role != "compile worker" and row.pid not in of_pools
+    ]
 
 
 def about_processes(view: View, around: Around, most: int | None) -> Iterator[events.Alert]:
@@ -102,6 +109,8 @@ def shm_low(view: View, around: Around) -> Iterator[events.Alert]:
 
 
 def process_count(view: View, most: int | None, grown_from: int | None) -> Iterator[events.Alert]:
+    if view.phase in ("prepare", "compile"):
+        return  # their pools and compilers are as many as the machine has cores
     counted_ = _counted(view)
     # Supervisor, sensor and agent; and of each rank itself, its workers, twice at the seam of
     # two epochs, and a tracker.

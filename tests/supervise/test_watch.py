@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
-from bitwatch.record.view import View
+from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch import Watch, alerts
 from bitwatch.supervise.watch_processes import Around
 
@@ -66,6 +66,24 @@ def test_waiting_for_data_that_hovers_at_a_level_is_written_once(tmp_path: Path)
         view.data_shares = {0: share}
         watch.look(view, NOW)
     assert len(read_all(tmp_path / "journal.jsonl")[0]) == 1
+
+
+def test_processes_that_are_many_for_a_moment_raise_nothing(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    calm, many = (
+        View(attempt=1, ranks=1, processes=[process(pid) for pid in range(1, number)])
+        for number in (4, 40)
+    )
+    for view in (calm, many, many, calm, many, many):
+        watch.look(view, NOW)
+    assert read_all(tmp_path / "journal.jsonl")[0] == []
+    watch.look(many, NOW)
+    (alert,) = read_all(tmp_path / "journal.jsonl")[0]
+    assert isinstance(alert, events.Alert) and alert.id == "process-count"
+
+
+def process(pid: int) -> ProcessRow:
+    return ProcessRow(pid=pid, starttime=pid, ppid=0, role="other", state="S")
 
 
 def test_room_in_shared_memory_that_comes_and_goes_is_written_once(tmp_path: Path) -> None:

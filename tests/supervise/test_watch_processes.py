@@ -11,8 +11,8 @@ from bitwatch.supervise.watch_processes import NOWHERE, Around, Growth, about_pr
 NOW = 1_700_000_000.0
 
 
-def row(pid: int, role: str, state: str = "S") -> ProcessRow:
-    return ProcessRow(pid=pid, starttime=pid, ppid=1, role=role, state=state)
+def row(pid: int, role: str, state: str = "S", ppid: int = 1) -> ProcessRow:
+    return ProcessRow(pid=pid, starttime=pid, ppid=ppid, role=role, state=state)
 
 
 def alerts(view: View, around: Around = NOWHERE, most: int | None = None) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def alerts(view: View, around: Around = NOWHERE, most: int | None = None) -> dic
 def test_what_the_plan_explains_is_no_crowd() -> None:
     roles = ["supervisor", "sensor", "agent", *["rank"] * 2, *["worker"] * 4]
     view = View(state="running", ranks=2, workers=2)
-    view.processes = [row(at, role) for at, role in enumerate(roles, 1)]
+    view.processes = [row(at, role, ppid=0) for at, role in enumerate(roles, 1)]
     assert alerts(view) == {}
     # Twice the workers at the seam of two epochs, trackers, torch's own, and the dead.
     more = ["worker"] * 4 + ["resource tracker"] * 2 + ["compile worker"] * 30
@@ -35,6 +35,20 @@ def test_what_the_plan_explains_is_no_crowd() -> None:
     assert "10 x other" in alert.evidence and "8 x worker" in alert.evidence
     assert alerts(view, most=30) == {}
     assert "watch.max_processes allows: over 20" in alerts(view, most=20)["process-count"].text
+
+
+def test_what_prepares_the_text_and_what_compiles_may_be_many() -> None:
+    view = View(state="running", ranks=1, workers=1, phase="train")
+    view.processes = [row(9, "prepare"), row(2, "compile worker"), row(3, "rank")]
+    view.processes += [row(100 + at, "other", ppid=9) for at in range(50)]  # the pool
+    view.processes += [row(200 + at, "compile worker", ppid=2) for at in range(50)]
+    view.processes += [row(300 + at, "other", ppid=200 + at) for at in range(50)]  # a compiler
+    assert alerts(view) == {}
+    view.processes += [row(400 + at, "other", ppid=3) for at in range(50)]
+    assert alerts(view)["process-count"].evidence == ["50 x other", "1 x prepare", "1 x rank"]
+    for phase in ("prepare", "compile"):
+        view.phase = phase
+        assert alerts(view) == {}
 
 
 def crowd(workers: int) -> View:
