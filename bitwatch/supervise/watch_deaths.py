@@ -11,6 +11,7 @@ from pathlib import Path
 from bitwatch.record import events, readers
 from bitwatch.record.view import END_STATES, View, is_echo
 from bitwatch.supervise import ending
+from bitwatch.supervise.watch_rows import of_attempt
 from bitwatch.text import clock
 
 NAMED = 6
@@ -61,7 +62,7 @@ def workers_gone(view: View, logs: Logs) -> Iterator[events.Alert]:
     if (view.steps and view.step >= view.steps) or not view.workers:
         return  # a rank ends its workers at the end; without any, the reader is the rank itself
     now = view.sampled or 0.0
-    alive = {row.rank for row in view.processes if row.role == "rank" and row.state not in "ZX"}
+    alive = {row.rank for row in of_attempt(view) if row.role == "rank" and row.state not in "ZX"}
     gone = [
         (rank, judged.reader)
         for (rank, _), judged in readers.judged(view, now).items()

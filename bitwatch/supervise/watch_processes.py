@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bitwatch.record import events
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch_deaths import Logs
-from bitwatch.supervise.watch_rows import below, of_attempt
+from bitwatch.supervise.watch_rows import below, of_attempt, of_ended
 
 SLACK = 4  # processes beyond those explained: what a library starts for an instant
 HELD_MIB = 64.0  # of a GPU: a context that nobody computes in
@@ -140,8 +140,8 @@ def gpu_held(view: View) -> Iterator[events.Alert]:
     """Memory of a GPU of this run in the hands of somebody else."""
     if view.gpus is None or view.gpus.source != "nvml" or view.device != "cuda":
         return
-    own = {row.pid for row in view.processes}
-    left = {process.pid for process in view.leftovers}
+    own = {row.pid for row in of_attempt(view)}
+    left = of_ended(view)
     used = {gpu.index for gpu in view.gpus.gpus for pid, _ in gpu.processes or () if pid in own}
     others = [
         (gpu.index, pid, mib)

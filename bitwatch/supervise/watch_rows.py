@@ -8,12 +8,16 @@ from bitwatch.record.view import ProcessRow, View
 
 
 def of_attempt(view: View) -> list[ProcessRow]:
-    """Without what ended attempts have left, and without what that has started: it stands in the
-    same sample, in the roles that it had."""
-    known = {(left.pid, left.starttime) for left in view.leftovers}
-    old = {row.pid for row in view.processes if row.key in known}
-    old |= below(view.processes, old)
+    """Without what is of ended attempts, which stands in the same sample, in the roles that it
+    had."""
+    old = of_ended(view)
     return [row for row in view.processes if row.pid not in old]
+
+
+def of_ended(view: View) -> set[int]:
+    """The pids of what ended attempts have left, and of what that has started."""
+    left = {start.pid for start in view.leftovers}
+    return left | below(view.processes, left)
 
 
 def below(rows: Sequence[ProcessRow], tops: Collection[int]) -> set[int]:

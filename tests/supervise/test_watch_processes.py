@@ -51,6 +51,18 @@ def test_what_prepares_the_text_and_what_compiles_may_be_many() -> None:
         assert alerts(view) == {}
 
 
+def test_what_ended_attempts_have_left_is_no_crowd_of_this_one() -> None:
+    view = View(state="running", ranks=1, workers=1)
+    view.processes = [row(1, "rank")] + [row(100 + at, "worker") for at in range(30)]
+    view.processes += [row(200 + at, "other", ppid=100) for at in range(30)]
+    assert "process-count" in alerts(view)
+    view.leftovers = [
+        events.ProcessStart(pid=100 + at, starttime=100 + at, role="worker", attempt=1)
+        for at in range(30)
+    ]
+    assert "process-count" not in alerts(view)
+
+
 def crowd(workers: int) -> View:
     view = View(state="running", ranks=2, workers=8)
     view.rank_steps = {0: events.Step(step=1)}
@@ -107,9 +119,15 @@ def test_memory_of_a_gpu_in_other_hands_is_named() -> None:
     alert = alerts(view)["gpu-held"]
     assert alert.text == "other processes hold memory of GPU 0"
     assert alert.evidence == ["GPU 0: pid 77 holds 3,100 MiB"]
-    view.leftovers = [events.ProcessStart(pid=77, role="rank", attempt=1)]
+    view.leftovers = [events.ProcessStart(pid=77, starttime=77, role="rank", attempt=1)]
     alert = alerts(view)["gpu-held"]
     assert "left of an ended attempt" in alert.evidence[0] and alert.next.startswith("c ends")
+    view.processes += [row(77, "rank"), row(78, "other", ppid=77)]  # below the supervisor again
+    gpus[0].processes = [(10, 9000.0), (77, 3100.0), (78, 200.0)]
+    assert alerts(view)["gpu-held"].evidence == [
+        "GPU 0: pid 77 holds 3,100 MiB, left of an ended attempt",
+        "GPU 0: pid 78 holds 200 MiB, left of an ended attempt",
+    ]
     view.gpus = events.Gpus(gpus=[events.Gpu(index=0, processes=None)])
     assert alerts(view) == {}
 
