@@ -8,9 +8,10 @@ cleared.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping
 
-from bitwatch.record import events
+from bitwatch.record import afterwards, events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.recent import waiting_levels
 from bitwatch.record.view import View
@@ -49,6 +50,7 @@ def alerts(
         for alert in rule(view):
             found.setdefault(alert.id, alert)
     for alert in (
+        *afterwards.leftovers(afterwards.recorded(view.leftovers), view.attempt, now),
         *another_model(view),
         *lowered(view),
         *about_processes(view, around, most_processes),
@@ -161,7 +163,7 @@ class Watch:
             if before is None and early:
                 continue
             if before is None or _told(before) != _told(alert):
-                alert.attempt = view.attempt
+                alert.attempt, alert.m = view.attempt, time.monotonic()
                 self._journal.write(alert)
                 self._raised[alert.id] = alert
         for gone in self._raised.keys() - present.keys():

@@ -86,6 +86,21 @@ def process(pid: int) -> ProcessRow:
     return ProcessRow(pid=pid, starttime=pid, ppid=0, role="other", state="S")
 
 
+def test_what_earlier_attempts_have_left_stands_in_the_history(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    left = [events.ProcessStart(pid=7, starttime=7, role="worker", rank=1, attempt=1)]
+    for found in (left, left, [], []):
+        watch.look(View(attempt=2, leftovers=found), NOW)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(r.id, r.attempt, r.cleared) for r in records] == [
+        ("leftovers", 2, False),
+        ("leftovers", 2, True),
+    ]
+    assert records[0].text == "1 process of ended attempt 1 is still there"
+    assert records[0].evidence == ["pid 7: worker of rank 1, of attempt 1 (proof: recorded)"]
+    assert records[0].m > 0
+
+
 def test_room_in_shared_memory_that_comes_and_goes_is_written_once(tmp_path: Path) -> None:
     watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
     view = View(attempt=1, ranks=1, workers=1, state="running")
