@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from bitwatch.attach.others import Other, Others
+from bitwatch.attach.others import Other, Others, with_leftovers
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -211,6 +211,7 @@ class Reading:
             recent=list(seen.recent),
             loss=[(attempt, series.copy()) for attempt, series in seen.loss],
         )
+        seen = with_leftovers(seen, self._others or (), now)
         if text := self._trouble or self._too_new:
             name = "record-unreadable" if self._trouble else "newer-version"
             seen = with_alert(seen, name, text, self.run, now)

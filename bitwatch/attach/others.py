@@ -11,8 +11,11 @@ from typing import Literal
 import msgspec
 
 from bitwatch.attach.signals import OUTSIDE, barred, user_name
+from bitwatch.record import afterwards
+from bitwatch.record.afterwards import Left
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
+from bitwatch.record.view import View
 from bitwatch.sense import processes
 from bitwatch.sense.gpus import NO_PID
 from bitwatch.sense.processes import Key, Stat
@@ -61,6 +64,32 @@ class Other(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[int, int]:
         return self.pid, self.starttime
+
+
+def left(seen: View, others: Collection[Other]) -> list[Left]:
+    """What `c` ends: what a look at the machine has found, and what the journal alone tells of,
+    which no look has seen yet."""
+    known = {other.key for other in others}
+    starts = [start for start in seen.leftovers if (start.pid, start.starttime) not in known]
+    return afterwards.recorded(starts) + [
+        Left(
+            other.pid,
+            "process" if other.role in ("", "other") else other.role,
+            other.rank,
+            other.attempt,
+            "" if other.run == seen.run else other.run,
+            other.proof,
+        )
+        for other in others
+        if other.group == "leftover"
+    ]
+
+
+def with_leftovers(seen: View, others: Collection[Other], now: float) -> View:
+    """A picture whose alert counts what the panel shows; the supervisor knows less."""
+    alerts = [alert for alert in seen.alerts if alert.id != afterwards.LEFTOVERS]
+    alerts += afterwards.leftovers(left(seen, others), seen.attempt, now)
+    return msgspec.structs.replace(seen, alerts=alerts)
 
 
 class Held(msgspec.Struct):

@@ -1,44 +1,74 @@
-"""What is wrong after an attempt has ended, when no supervisor is there to say so. Pure."""
+"""What is wrong after an attempt has ended: what it has left, which the supervisor of a later one
+can say too, and a relaunch that failed, which nobody else says. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from bitwatch.record import events
 from bitwatch.record.state import AttemptState, RunState
 
 RELAUNCH_FAILED = "relaunch-failed"  # an action and an alert
+LEFTOVERS = "leftovers"
+SHOWN = 8  # of them, in the evidence
+
+
+class Left(NamedTuple):
+    """One process of an ended attempt. `run` names another run, and is empty for this one's."""
+
+    pid: int
+    role: str
+    rank: int | None
+    attempt: int
+    run: str = ""
+    proof: str = "recorded"
 
 
 def alerts(
     state: RunState,
     number: int,
     ended: tuple[events.State, str],
-    leftovers: Sequence[events.ProcessStart],
+    left: Sequence[events.ProcessStart],
     now: float,
 ) -> list[events.Alert]:
-    """`number` is the newest attempt, `ended` its state and why, `leftovers` what lives of
-    ended ones."""
-    return [*_leftovers(leftovers, now), *_relaunch(state, number, ended)]
+    """`number` is the newest attempt, `ended` its state and why, `left` what lives of ended
+    ones."""
+    return [*leftovers(recorded(left), number, now), *_relaunch(state, number, ended)]
 
 
-def _leftovers(leftovers: Sequence[events.ProcessStart], now: float) -> Iterator[events.Alert]:
-    if not leftovers:
+def recorded(starts: Sequence[events.ProcessStart]) -> list[Left]:
+    found = [Left(start.pid, start.role, start.rank, start.attempt) for start in starts]
+    return sorted(found, key=lambda one: (one.attempt, one.pid))
+
+
+def leftovers(found: Sequence[Left], number: int, now: float) -> Iterator[events.Alert]:
+    """The alert about all that `c` would end, said while attempt `number` is the newest."""
+    if not found:
         return
-    many = len(leftovers)
-    attempts = sorted({process.attempt for process in leftovers})
+    attempts = sorted({one.attempt for one in found if not one.run})
+    theirs = [one.run for one in found if one.run]
+    runs = len(set(theirs))
+    other = "another run" if runs == 1 else f"{runs} other runs"
+    of = f"attempt{'s' if attempts[1:] else ''} {', '.join(map(str, attempts))}"
+    if theirs:
+        of = "attempts" if attempts else f"attempts of {other}"
+    more = f", {len(theirs)} of them of {other}" if theirs and attempts else ""
+    many, are = ("1 process", "is") if len(found) == 1 else (f"{len(found):,} processes", "are")
+    evidence = [
+        f"pid {one.pid}: {one.role}{'' if one.rank is None else f' of rank {one.rank}'}, "
+        f"of attempt {one.attempt}{f' of run {one.run}' if one.run else ''} (proof: {one.proof})"
+        for one in found[:SHOWN]
+    ]
+    if len(found) > SHOWN:
+        evidence.append(f"and {len(found) - SHOWN:,} more")
     yield events.Alert(
-        id="leftovers",
+        id=LEFTOVERS,
         severity="error",
-        text=f"{many} {'process' if many == 1 else 'processes'} of ended attempt "
-        f"{', '.join(map(str, attempts))} still there",
-        evidence=[
-            f"pid {p.pid}: {p.role}{'' if p.rank is None else f' of rank {p.rank}'}, "
-            f"recorded in attempt {p.attempt}"
-            for p in leftovers
-        ],
+        text=f"{many} of ended {of} {are} still there{more}",
+        evidence=evidence,
         next="c cleans them up",
-        attempt=attempts[-1],
+        attempt=number,
         t=now,
         m=0.0,
     )

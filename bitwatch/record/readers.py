@@ -16,6 +16,8 @@ STUCK_READS = 2  # or as many times the longest read that it has finished
 # A reader that tries again pauses up to a minute between two tries, and gives up after two
 # (trainer.data.retry): one that has not moved for longer is stuck in a try.
 RETRYING_S = 130.0
+# Between the word of an epoch's end and the end of its workers: they read on meanwhile.
+SEAM_S = 10.0
 GONE_S = 2.0  # a sample so much newer than the account has seen whether its process is there
 
 NEVER = "never"  # no account of this reader, and none to come
@@ -64,10 +66,7 @@ def _judge(
         return Judged("stopped", reader, since)
     letter = letters.get((reader.pid, reader.starttime), "")
     if _is_gone(view, reader, letters, letter):
-        # An epoch that ends takes along workers that are in a read: new ones are on their way.
-        ended = view.rank_epochs.get(reader.rank)
-        before = ended is not None and reader.t <= ended.t
-        return Judged("starting" if before else "dead", reader, since)
+        return Judged("starting" if _at_the_seam(view, reader) else "dead", reader, since)
     if letter in HALTED:
         return Judged("stuck", reader, since)
     # An account of an older version has no `moved`: nobody knows.
@@ -77,6 +76,16 @@ def _judge(
     if reader.state == "reading" and still_s >= patience_s(reader):
         return Judged("stuck", reader, since)
     return Judged(reader.state, reader, since)
+
+
+def _at_the_seam(view: View, reader: Reader) -> bool:
+    """Whether the end of an epoch took it along. New workers are on their way then, but a whole
+    checkpoint may be written first; from the first step on, they are there."""
+    ended, step = view.rank_epochs.get(reader.rank), view.rank_steps.get(reader.rank)
+    if ended is None:
+        return False
+    goes_on = step is not None and step.t > ended.t
+    return reader.t <= ended.t + (0.0 if goes_on else SEAM_S)
 
 
 def patience_s(reader: Reader) -> float:

@@ -123,6 +123,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         moved.append(state.prepares[number].updated)
     over = run_state in END_STATES
     phase = first.phase or state.prepares.get(number, PrepareState()).phase
+    after = afterwards.alerts(state, number, (run_state, cause), liveness.leftovers, now)
+    raised = [a for (n, _), a in state.journal.alerts.items() if n == number and not over]
     return View(
         run=run.run if run else "",
         name=run.name if run else "",
@@ -170,10 +172,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         processes=[] if over and not liveness.supervisor else _processes(state),
         sampled=state.samples.processes.t if state.samples.processes else None,
         gpus=state.samples.gpus,
-        alerts=[
-            *(a for (n, _), a in state.journal.alerts.items() if n == number and not over),
-            *afterwards.alerts(state, number, (run_state, cause), liveness.leftovers, now),
-        ],
+        alerts=[*(a for a in raised if a.id not in {late.id for late in after}), *after],
         leftovers=list(liveness.leftovers),
         past_alerts=list(state.journal.alert_history),
     )

@@ -8,6 +8,7 @@ and another pid namespace are never touched.
 from __future__ import annotations
 
 import os
+import time
 
 from bitwatch.record import events
 from bitwatch.record.follow import lives
@@ -17,6 +18,7 @@ from bitwatch.sense.facts import owner
 from bitwatch.supervise import cleanup
 from bitwatch.supervise.evidence import ancestors
 
+LOOK_S = 2.0
 ROLES = {"agent", "prepare", "rank", "worker", "compile worker"}
 
 
@@ -38,6 +40,23 @@ def ended_attempts(state: RunState) -> set[int]:
     only when nothing of the run lives."""
     closed = {number for number, attempt in state.journal.attempts.items() if attempt.ended}
     return closed | set(range(1, state.newest_attempt()))
+
+
+class Before:
+    """What attempts before this one have left, for who asks every second: it is looked for less
+    often, and what has ended since is left out."""
+
+    def __init__(self, attempt: int) -> None:
+        self._attempt = attempt
+        self._found: tuple[events.ProcessStart, ...] = ()
+        self._next = 0.0
+
+    def look(self, state: RunState) -> tuple[events.ProcessStart, ...]:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + LOOK_S
+            self._found = tuple(find(state, ended_attempts(state) - {self._attempt}))
+        self._found = tuple(start for start in self._found if lives(start.pid, start.starttime))
+        return self._found
 
 
 def end(state: RunState, ended: set[int], journal: JournalWriter, by: str, grace_s: float) -> str:

@@ -34,6 +34,7 @@ from bitwatch.supervise import (
     ending,
     grace,
     launch,
+    leftovers,
     own_process,
     reaper,
     relaunch,
@@ -66,6 +67,7 @@ class Supervisor:
         self.tree = Tree(self.journal, self.samples, attempt)
         self.watch = Watch(self.journal, self.config.watch.max_processes)
         self.session = tuple(session.will_kill())
+        self.left = leftovers.Before(attempt)
         self.sensor = Sensor(self.config.watch.sample_s)
         self.agent: tuple[int, int] | None = None
         self.agent_exit: reaper.Exit | None = None
@@ -180,7 +182,9 @@ class Supervisor:
     def _view(self) -> View:
         ranks = self.follower.state.ranks_of(self.attempt)
         live = frozenset(r for r, s in ranks.items() if (s.pid, s.starttime) in self.tree.own)
-        here = Liveness(supervisor=True, agent=self.agent is not None, ranks=live)
+        left = self.left.look(self.follower.state)
+        agent = self.agent is not None
+        here = Liveness(supervisor=True, agent=agent, ranks=live, leftovers=left)
         return view(self.follower.state, time.time(), here)
 
     def _ended(self) -> bool:

@@ -8,21 +8,29 @@ cleared.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping
 
-from bitwatch.record import events
+from bitwatch.record import afterwards, events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.recent import waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
 from bitwatch.supervise.watch_model import another_model, lowered
-from bitwatch.supervise.watch_processes import NOWHERE, Around, Growth, about_processes
+from bitwatch.supervise.watch_processes import (
+    NOWHERE,
+    SHM_ENOUGH_MIB,
+    Around,
+    Growth,
+    about_processes,
+)
 from bitwatch.supervise.watch_readers import about_readers, remedy
 
-# Judged from the time since a reader's last word, which a clock that is set, or a machine that
-# wakes, makes long for a moment: raised when so many looks in a row find it.
-JUDGED_BY_TIME = ("data-starved", "worker-died")
+# Raised when so many looks in a row find it: it is judged from the time since a reader's last
+# word, which a clock that is set, or a machine that wakes, makes long for a moment; or from
+# processes, of which a library may start many for an instant.
+MAY_PASS = ("data-starved", "worker-died", "process-count")
 LOOKS = 3
 
 
@@ -42,6 +50,7 @@ def alerts(
         for alert in rule(view):
             found.setdefault(alert.id, alert)
     for alert in (
+        *afterwards.leftovers(afterwards.recorded(view.leftovers), view.attempt, now),
         *another_model(view),
         *lowered(view),
         *about_processes(view, around, most_processes),
@@ -140,19 +149,21 @@ class Watch:
     def look(self, view: View, now: float, around: Around = NOWHERE) -> None:
         self._waiting = waiting_levels(view.data_shares, self._waiting)
         around = around._replace(grown_from=self._growth.note(view, now))
+        if "shm-low" in self._raised:
+            around = around._replace(shm_enough_mib=SHM_ENOUGH_MIB)
         present = {
             alert.id: alert for alert in alerts(view, now, self._waiting, around, self._most)
         }
-        # A rank that says it has lost its worker judges by nothing.
-        by_time = set(JUDGED_BY_TIME) - ({"worker-died"} if lost_workers(view) else set())
+        # A rank that says it has lost its worker needs no second look.
+        may_pass = set(MAY_PASS) - ({"worker-died"} if lost_workers(view) else set())
         self._looks = {id: self._looks.get(id, 0) + 1 for id in present}
         for alert in present.values():
             before = self._raised.get(alert.id)
-            early = alert.id in by_time and self._looks[alert.id] < LOOKS
+            early = alert.id in may_pass and self._looks[alert.id] < LOOKS
             if before is None and early:
                 continue
             if before is None or _told(before) != _told(alert):
-                alert.attempt = view.attempt
+                alert.attempt, alert.m = view.attempt, time.monotonic()
                 self._journal.write(alert)
                 self._raised[alert.id] = alert
         for gone in self._raised.keys() - present.keys():

@@ -11,6 +11,7 @@ from pathlib import Path
 from bitwatch.record import events, readers
 from bitwatch.record.view import END_STATES, View, is_echo
 from bitwatch.supervise import ending
+from bitwatch.supervise.watch_rows import of_attempt
 from bitwatch.text import clock
 
 NAMED = 6
@@ -61,7 +62,7 @@ def workers_gone(view: View, logs: Logs) -> Iterator[events.Alert]:
     if (view.steps and view.step >= view.steps) or not view.workers:
         return  # a rank ends its workers at the end; without any, the reader is the rank itself
     now = view.sampled or 0.0
-    alive = {row.rank for row in view.processes if row.role == "rank" and row.state not in "ZX"}
+    alive = {row.rank for row in of_attempt(view) if row.role == "rank" and row.state not in "ZX"}
     gone = [
         (rank, judged.reader)
         for (rank, _), judged in readers.judged(view, now).items()
@@ -86,9 +87,15 @@ def _worker_died(view: View, told: list[str], so: str, lines: list[str]) -> even
         severity="error",
         text=f"{told[0]}{more}; its rank {so}",
         evidence=[*told[:NAMED], *lines],
-        next="look into the kernel's log (dmesg) for the out-of-memory killer; then: bitwatch "
-        f"run --resume {view.run or 'RUN'}, which goes on from the last checkpoint",
+        next="look into the kernel's log (dmesg) for the out-of-memory killer; once it has ended: "
+        f"R, or bitwatch run --resume {view.run or 'RUN'}, {_goes_on(view)}",
     )
+
+
+def _goes_on(view: View) -> str:
+    if view.checkpoints:
+        return "goes on from the newest checkpoint"
+    return "starts it anew: there is no checkpoint yet"
 
 
 def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
@@ -118,10 +125,11 @@ def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
     yield events.Alert(
         id="rank-died",
         severity="error",
-        text=f"rank {first.rank} {_how(first, words, codes)}; the others are ended with it",
+        text=f"rank {first.rank} {_how(first, words, codes)}"
+        + ("; the others are ended with it" if view.ranks > 1 else ""),
         evidence=[*told[:NAMED], *logs.last_lines(died[0].rank)],
-        next=f"R goes on from the newest checkpoint once it has ended; bitwatch logs {view.run} "
-        f"--rank {first.rank} shows its last lines",
+        next=f"once it has ended, R {_goes_on(view)}; bitwatch logs {view.run} --rank {first.rank} "
+        "shows its last lines",
     )
 
 

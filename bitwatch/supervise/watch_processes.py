@@ -9,24 +9,27 @@ from typing import NamedTuple
 from bitwatch.record import events
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch_deaths import Logs
+from bitwatch.supervise.watch_rows import below, of_attempt, of_ended
 
 SLACK = 4  # processes beyond those explained: what a library starts for an instant
 HELD_MIB = 64.0  # of a GPU: a context that nobody computes in
 MINUTE_S = 60.0
 GROWING_MINUTES = 3  # in a row, before it is growth
 SHM_LOW_MIB = 64.0  # what a container has in all, where nobody asked for more
+SHM_ENOUGH_MIB = 96.0  # once it was low: it changes with every block that is handed over
 NAMED = 6
 
 
 class Around(NamedTuple):
-    """What no record says. Of the machine: room below /dev/shm, and what the end of the session
-    would do. Of the run: its logs, and, when its processes become more and more, how many were
+    """What no record says. Of the machine: room below /dev/shm, from where on that is enough,
+    and what the end of the session would do. Of the run: its logs, and, when its processes become more and more, how many were
     at work in its first minute."""
 
     shm_free_mib: float | None = None
     session: Sequence[str] = ()
     logs: Logs = Logs()
     grown_from: int | None = None
+    shm_enough_mib: float = SHM_LOW_MIB
 
 
 NOWHERE = Around()
@@ -45,7 +48,7 @@ class Growth:
 
     def note(self, view: View, now: float) -> int | None:
         """The count of the first minute, while those since are above it; else None."""
-        if not view.step or not view.processes:
+        if not view.rank_steps or not view.processes:  # `step` may be an earlier attempt's
             return None
         count = len(_counted(view))
         since_s = now - self._began
@@ -63,23 +66,22 @@ class Growth:
 
 
 def _counted(view: View) -> list[ProcessRow]:
-    """Compile workers come and go in numbers that are torch's own, and are not counted."""
-    alive = [row for row in view.processes if row.state not in ("Z", "X")]
-    return [row for row in alive if row.role != "compile worker"]
+    """Compile workers come and go in numbers that are torch's own, and the pool that prepares the
+    text has one process a core: neither they nor what they start are counted."""
+    pools = {row.pid for row in view.processes if row.role in ("prepare", "compile worker")}
+    of_pools = below(view.processes, pools)
+    return [
+        row
+        for row in of_attempt(view)
+        if row.state not in ("Z", "X") and row.role != "compile worker" and row.pid not in of_pools
+    ]
 
 
 def about_processes(view: View, around: Around, most: int | None) -> Iterator[events.Alert]:
     """`most` is watch.max_processes, None where only the plan counts."""
     yield from process_count(view, most, around.grown_from)
     yield from gpu_held(view)
-    if around.shm_free_mib is not None and around.shm_free_mib < SHM_LOW_MIB:
-        yield events.Alert(
-            id="shm-low",
-            severity="warning",
-            text=f"only {around.shm_free_mib:.0f} MiB are left of /dev/shm: workers hand blocks "
-            "over in it, and die with a bus error when it is full",
-            next="start the container with a larger --shm-size, or take fewer workers",
-        )
+    yield from shm_low(view, around)
     if around.session:
         yield events.Alert(
             id="session-will-kill",
@@ -90,7 +92,25 @@ def about_processes(view: View, around: Around, most: int | None) -> Iterator[ev
         )
 
 
+def shm_low(view: View, around: Around) -> Iterator[events.Alert]:
+    """Without workers nobody hands anything over. How much is left changes at every look, and is
+    evidence: a changed sentence would be a line in the journal."""
+    free_mib = around.shm_free_mib
+    if free_mib is None or free_mib >= around.shm_enough_mib or not view.workers:
+        return
+    yield events.Alert(
+        id="shm-low",
+        severity="warning",
+        text="/dev/shm is almost full: workers hand blocks over in it, and die with a bus error "
+        "once it is full",
+        evidence=[f"{free_mib:.0f} MiB were left when it was seen"],
+        next="start the container with a larger --shm-size, or take fewer workers",
+    )
+
+
 def process_count(view: View, most: int | None, grown_from: int | None) -> Iterator[events.Alert]:
+    if view.phase in ("prepare", "compile"):
+        return  # their pools and compilers are as many as the machine has cores
     counted_ = _counted(view)
     # Supervisor, sensor and agent; and of each rank itself, its workers, twice at the seam of
     # two epochs, and a tracker.
@@ -120,8 +140,8 @@ def gpu_held(view: View) -> Iterator[events.Alert]:
     """Memory of a GPU of this run in the hands of somebody else."""
     if view.gpus is None or view.gpus.source != "nvml" or view.device != "cuda":
         return
-    own = {row.pid for row in view.processes}
-    left = {process.pid for process in view.leftovers}
+    own = {row.pid for row in of_attempt(view)}
+    left = of_ended(view)
     used = {gpu.index for gpu in view.gpus.gpus for pid, _ in gpu.processes or () if pid in own}
     others = [
         (gpu.index, pid, mib)

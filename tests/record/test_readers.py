@@ -77,7 +77,14 @@ def test_a_worker_that_an_epochs_end_took_along_is_not_dead() -> None:
     lost = reader(t=NOW - 8, moved=NOW - 8)
     ended = {0: events.Epoch(epoch=0, t=NOW - 5)}
     assert state_of(lost, **sampled(), rank_epochs=ended) == "starting"
-    ended[0].t = NOW - 9
+    lost.t = NOW - 4  # it has told of itself while the rank was about to end it
+    assert state_of(lost, **sampled(), rank_epochs=ended) == "starting"
+    assert state_of(lost, **sampled(), rank_epochs=ended, now=NOW + 500) == "starting"
+    steps = {0: events.Step(step=9, t=NOW - 6), 1: events.Step(step=10, t=NOW)}
+    assert state_of(lost, **sampled(), rank_epochs=ended, rank_steps=steps) == "starting"
+    steps[0].t = NOW - 4.5  # the next epoch's workers are at work, and this is one of them
+    assert state_of(lost, **sampled(), rank_epochs=ended, rank_steps=steps) == "dead"
+    ended[0].t = lost.t - readers.SEAM_S - 1
     assert state_of(lost, **sampled(), rank_epochs=ended) == "dead"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bitwatch import config as configuration
 from bitwatch.attach import commands
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower
@@ -18,7 +19,8 @@ from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.supervise import leftovers
 from bitwatch.supervise.clean import Cleaner
-from tests.conftest import alive
+from bitwatch.supervise.supervisor import Supervisor
+from tests.conftest import alive, until
 
 Key = tuple[int, int]
 
@@ -150,6 +152,28 @@ def test_an_attempt_that_nobody_closed_is_closed_first(run: RunDir, sleeper: Key
     assert not alive(sleeper)
     ends = [r for r in read_all(run.journal)[0] if isinstance(r, events.AttemptEnded)]
     assert [end.attempt for end in ends] == [1]
+
+
+def test_a_live_supervisor_knows_what_earlier_attempts_have_left(
+    run: RunDir, sleeper: Key, stubborn: Key
+) -> None:
+    config = configuration.load(configuration.bundled("configs/demo.toml"))
+    run.config(rundir.new_attempt(run)).write_text(configuration.dump(config))
+    second = events.AttemptStarted(attempt=2, steps=10, ranks=2)
+    journal(run, ATTEMPT, start(sleeper), ENDED, second, start(stubborn, attempt=2))
+    lock = rundir.Lock(run)
+    supervisor = Supervisor(run, 2, lock)
+    try:
+        supervisor.follower.poll()
+        seen = supervisor._view()
+        assert [(left.pid, left.starttime) for left in seen.leftovers] == [sleeper]
+        os.kill(sleeper[0], signal.SIGKILL)
+        until(lambda: not alive(sleeper), "its end")
+        assert supervisor._view().leftovers == []
+    finally:
+        supervisor.server.close()
+        supervisor.close()
+        lock.release()
 
 
 def test_a_run_of_another_host_is_refused(run: RunDir, sleeper: Key) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
-from bitwatch.record.view import View
+from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch import Watch, alerts
+from bitwatch.supervise.watch_processes import Around
 
 NOW = 1000.0
 
@@ -65,6 +66,48 @@ def test_waiting_for_data_that_hovers_at_a_level_is_written_once(tmp_path: Path)
         view.data_shares = {0: share}
         watch.look(view, NOW)
     assert len(read_all(tmp_path / "journal.jsonl")[0]) == 1
+
+
+def test_processes_that_are_many_for_a_moment_raise_nothing(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    calm, many = (
+        View(attempt=1, ranks=1, processes=[process(pid) for pid in range(1, number)])
+        for number in (4, 40)
+    )
+    for view in (calm, many, many, calm, many, many):
+        watch.look(view, NOW)
+    assert read_all(tmp_path / "journal.jsonl")[0] == []
+    watch.look(many, NOW)
+    (alert,) = read_all(tmp_path / "journal.jsonl")[0]
+    assert isinstance(alert, events.Alert) and alert.id == "process-count"
+
+
+def process(pid: int) -> ProcessRow:
+    return ProcessRow(pid=pid, starttime=pid, ppid=0, role="other", state="S")
+
+
+def test_what_earlier_attempts_have_left_stands_in_the_history(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    left = [events.ProcessStart(pid=7, starttime=7, role="worker", rank=1, attempt=1)]
+    for found in (left, left, [], []):
+        watch.look(View(attempt=2, leftovers=found), NOW)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(r.id, r.attempt, r.cleared) for r in records] == [
+        ("leftovers", 2, False),
+        ("leftovers", 2, True),
+    ]
+    assert records[0].text == "1 process of ended attempt 1 is still there"
+    assert records[0].evidence == ["pid 7: worker of rank 1, of attempt 1 (proof: recorded)"]
+    assert records[0].m > 0
+
+
+def test_room_in_shared_memory_that_comes_and_goes_is_written_once(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    view = View(attempt=1, ranks=1, workers=1, state="running")
+    for mib in (70.0, 63.0, 12.0, 40.0, 66.0, 90.0, 30.0, 97.0, 80.0):
+        watch.look(view, NOW, Around(shm_free_mib=mib))
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [(r.id, r.cleared) for r in records] == [("shm-low", False), ("shm-low", True)]
 
 
 def test_what_an_earlier_supervisor_raised_is_cleared_by_the_next_one(tmp_path: Path) -> None:

@@ -359,3 +359,6 @@ def test_workers_that_go_with_their_rank_or_at_the_end_have_not_died() -> None:
     assert alerts(view, NOW) == []
     view.step, view.processes = 50, [row(7, "agent", 0)]
     assert alerts(view, NOW) == []
+    view.processes.append(row(8, "rank", 0))  # an earlier attempt's says nothing of this one
+    view.leftovers = [events.ProcessStart(pid=8, starttime=0, role="rank", rank=0, attempt=1)]
+    assert "worker-died" not in by_id(view)

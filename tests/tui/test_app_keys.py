@@ -239,7 +239,7 @@ async def test_c_cleans_and_says_what_it_did(stage: Open) -> None:
         at.source.give(recorded.seen(at.source.run, alive))
         await at.pilot.pause()
         assert "c clean up" in at.text()
-        assert "1 process of ended attempt 1 still there" in at.text()
+        assert "1 process of ended attempt 1 is still there" in at.text()
         await at.press("c")
         await at.until(lambda: at.commands.asked)
         assert at.commands.asked == [("clean", at.source.run.id, 0)]
