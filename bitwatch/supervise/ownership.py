@@ -143,9 +143,7 @@ class _World:
         self.nearest: dict[int, _Recorded | None] = {}  # recorded, at a pid or above it
 
     def proven(self, seen: Seen) -> Verdict | None:
-        entry = self.recorded.get(seen.stat.key)
-        if entry is not None and seen.stat.key in entry.run.exits:
-            entry = None  # that one has ended: this is another, that began in the same instant
+        entry = self._entry(seen.stat.key)
         if entry is not None and entry.start.role in ROLES:
             return self._of(seen, entry, "recorded", entry.start)
         above = self._above(seen)
@@ -174,6 +172,12 @@ class _World:
             return None
         why = f"looks like a {seen.looks}; {'; '.join(evidence)}; nothing proves that it is ours"
         return Verdict(seen, "suspect", why=why, role=seen.looks)
+
+    def _entry(self, key: Key) -> _Recorded | None:
+        """What was recorded of a process that lives. If that one has ended, this is another,
+        which began in the same instant, or in the same instant of another boot."""
+        entry = self.recorded.get(key)
+        return None if entry is None or key in entry.run.exits else entry
 
     # -- proofs -----------------------------------------------------------------------------
 
@@ -207,7 +211,7 @@ class _World:
             self.nearest[pid] = None  # a ring, as a table that changes may have, ends here
             way.append(pid)
             parent = self.by_pid[pid].stat
-            entry = self.recorded.get(parent.key)
+            entry = self._entry(parent.key)
             if entry is not None and entry.start.role in ROLES:
                 found = entry
                 break
@@ -234,18 +238,19 @@ class _World:
         """The recorded process that leads, or led, its session.
 
         A session's number is its leader's pid. While the leader lives its start time decides.
-        When it is dead, a process that began while the leader was recorded to live was born in
-        its session: until then nobody else could have had that number.
+        When it is dead, a process that began while the leader was seen to live was born in its
+        session: until then nobody else could have had that number.
         """
         stat = seen.stat
         for entry in self.leaders.get(stat.session, ()):
             start = entry.start
             leader = self.by_pid.get(stat.session)
+            gone = entry.run.exits.get((start.pid, start.starttime))
             if leader is not None:
-                if leader.stat.starttime == start.starttime and leader is not seen:
+                same = leader.stat.starttime == start.starttime and gone is None
+                if same and leader is not seen:
                     return entry
                 continue
-            gone = entry.run.exits.get((start.pid, start.starttime))
             if gone is None:
                 continue
             if start.starttime <= stat.starttime <= int(gone.m * TICKS_PER_S):

@@ -41,6 +41,7 @@ class Tree:
         self._minute_ends = time.monotonic() + MINUTE_S
         self._shared: dict[Key, set[str]] = {}
         self._shared_due = time.monotonic() + 1.0
+        self._looked_at = 0.0
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
 
@@ -69,12 +70,14 @@ class Tree:
     def look(self, known: dict[int, str], state: RunState) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role."""
         self.roles |= claimed(state, self._attempt)
+        before, seen_at = self.own, self._looked_at
+        self._looked_at = time.monotonic()
         self._scanner.look([self._me, *self.roles])
         self.own = self._scanner.own
         for stat in self.own.values():
             self._name(stat, known)
         for key in [key for key in self._recorded if key not in self.own]:
-            self._record_exit(key)
+            self._record_exit(key, seen_at if key in before else 0.0)
 
     def sample(self, gpus: events.Gpus | None) -> None:
         now = time.monotonic()
@@ -164,7 +167,7 @@ class Tree:
             )
         )
 
-    def _record_exit(self, key: Key) -> None:
+    def _record_exit(self, key: Key, seen_at: float) -> None:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
         self._provisional.pop(key, None)
@@ -177,6 +180,7 @@ class Tree:
                 rank=rank,
                 status=ended.status if ended else None,
                 signal=ended.signal if ended else None,
+                m=seen_at,
             )
         )
 

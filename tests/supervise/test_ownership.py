@@ -98,6 +98,8 @@ def test_an_orphan_of_a_dead_leader_is_ours_only_if_it_began_while_the_leader_li
     assert classes(inside, after, before, runs=(record,)) == {40: "own"}
     never_said = run(start(11, "rank"))
     assert classes(inside, runs=(never_said,)) == {}
+    unseen = events.ProcessExit(pid=11, starttime=110, role="rank", m=0.0)
+    assert classes(inside, runs=(run(start(11, "rank"), exits=[unseen]),)) == {}
 
 
 def test_another_process_with_a_recorded_pid_proves_nothing() -> None:
@@ -106,7 +108,7 @@ def test_another_process_with_a_recorded_pid_proves_nothing() -> None:
     child = seen(30, ppid=11, session=11)
     assert classes(other, child, runs=(record,)) == {}
     reborn = run(start(11, "rank"), exits=[events.ProcessExit(pid=11, starttime=110, m=9.0)])
-    assert classes(seen(11), runs=(reborn,)) == {}
+    assert classes(seen(11), child, seen(31, ppid=11), runs=(reborn,)) == {}
 
 
 def test_a_tag_needs_the_command_line_of_a_role_and_no_terminal() -> None:

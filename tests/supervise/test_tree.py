@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bitwatch.record import codec, events
 from bitwatch.record.follow import Liveness
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.samples import SampleWriter
-from bitwatch.record.state import SAMPLES, RunState, fold
+from bitwatch.record.state import JOURNAL, SAMPLES, RunState, fold
 from bitwatch.record.view import view
 from bitwatch.sense import processes
 from bitwatch.supervise import tree as trees
@@ -48,6 +49,7 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     (below,) = [stat for stat in tree.own.values() if stat.ppid == child.pid]
     assert child.stdin
     child.stdin.close()
+    seen_until = time.monotonic()
     child.wait()
     tree.note_exit(Exit(child.pid, 0, 0, None))
     look()
@@ -60,6 +62,7 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert (starts[below.pid].role, starts[below.pid].ppid) == ("other", child.pid)
     ends = {r.pid: r for r in records if isinstance(r, events.ProcessExit)}
     assert ends[child.pid].status == 0 and ends[below.pid].status is None
+    assert 0.0 < ends[below.pid].m <= ends[child.pid].m <= seen_until  # not when it was written
 
     (file,) = (tmp_path / "samples").iterdir()
     (sample,) = JournalReader(file).read()
@@ -68,6 +71,20 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert me.rss_mib and me.shared_mib and me.shared_mib < 1.2 * me.rss_mib
     agent = next(row for row in sample.processes if row.pid == child.pid)
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
+
+
+def test_nobody_knows_when_those_died_whom_only_an_earlier_supervisor_has_seen(
+    tmp_path: Path,
+) -> None:
+    gone = events.ProcessStart(pid=4_000_000, starttime=7, role="rank", rank=0, attempt=1)
+    state = RunState()
+    fold(state, JOURNAL, [gone])
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    tree.adopt(state)
+    tree.look({}, state)
+    records = JournalReader(tmp_path / "journal").read()
+    (end,) = [record for record in records if isinstance(record, events.ProcessExit)]
+    assert (end.pid, end.m) == (gone.pid, 0.0)
 
 
 def test_a_dead_leader_is_recorded_with_how_many_threads_go_on(tmp_path: Path) -> None:
