@@ -64,8 +64,10 @@ class Tree:
     def note_exit(self, ended: Exit) -> None:
         self._exits[ended.pid] = ended
 
-    def exit_of(self, pid: int) -> Exit | None:
-        return self._exits.get(pid)
+    def exit_of(self, key: Key) -> Exit | None:
+        """Of exactly this process: its pid may have been another's since, or before."""
+        ended = self._exits.get(key[0])
+        return ended if ended is not None and ended.starttime == key[1] else None
 
     def look(self, known: dict[int, str], state: RunState) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role."""
@@ -171,7 +173,7 @@ class Tree:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
         self._provisional.pop(key, None)
-        ended = self._exits.get(key[0])
+        ended = self.exit_of(key)
         self._journal.write(
             events.ProcessExit(
                 pid=key[0],

@@ -50,8 +50,10 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert child.stdin
     child.stdin.close()
     seen_until = time.monotonic()
+    key = next(key for key in tree.own if key[0] == child.pid)
     child.wait()
-    tree.note_exit(Exit(child.pid, 0, 0, None))
+    tree.note_exit(Exit(child.pid, key[1], 0, None))
+    assert tree.exit_of(key) and tree.exit_of((child.pid, key[1] + 1)) is None
     look()
     assert below.key not in tree.own and os.getpid() in [pid for pid, _ in tree.own]
 
@@ -71,6 +73,20 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert me.rss_mib and me.shared_mib and me.shared_mib < 1.2 * me.rss_mib
     agent = next(row for row in sample.processes if row.pid == child.pid)
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
+
+
+def test_the_exit_of_another_with_its_pid_is_not_taken_for_its_own(
+    tmp_path: Path, child: subprocess.Popen[bytes]
+) -> None:
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    tree.look({child.pid: "agent"}, RunState())
+    (starttime,) = [start for pid, start in tree.own if pid == child.pid]
+    child.communicate()
+    tree.note_exit(Exit(child.pid, starttime + 1, 3, None))
+    tree.look({}, RunState())
+    records = JournalReader(tmp_path / "journal").read()
+    (end,) = [record for record in records if isinstance(record, events.ProcessExit)]
+    assert (end.pid, end.starttime, end.status) == (child.pid, starttime, None)
 
 
 def test_nobody_knows_when_those_died_whom_only_an_earlier_supervisor_has_seen(
