@@ -3,7 +3,7 @@
 The order is agents, ranks and workers, then trackers: a resource tracker is spared, for when
 all others are gone it unlinks its semaphores and leaves by itself. TERM with CONT first, KILL
 after the grace; then everything is looked at anew, until nothing is left. What has come
-meanwhile gets no grace: it is the child of somebody who was told to leave. All of it is bounded
+since the first were told to leave gets no grace: it is a child of theirs. All of it is bounded
 in time, whatever the processes do, and can be done again when it was interrupted.
 """
 
@@ -51,14 +51,18 @@ def clean(
     """Ends what `find` finds, again and again until it finds nothing: (ended, survivors)."""
     ended: dict[Key, str] = {}
     stuck: dict[Key, str] = {}
-    for turn in range(ROUNDS):
+    owed: set[Key] | None = None  # a grace: those that were there when the first one was given
+    for _ in range(ROUNDS):
         targets = [target for target in find() if target.key not in stuck]
         others = [target for target in targets if target.role != TRACKER]
         if not targets:
             break
         if others:
-            grace = grace_s if turn == 0 else 0.0
-            how = _end(others, grace, meanwhile)
+            if owed is None:
+                owed = {target.key for target in others}
+            first = [target for target in others if target.key in owed]
+            how = _end(first or others, grace_s if first else 0.0, meanwhile)
+            owed -= how.keys()
         else:
             how = _end_trackers(targets, meanwhile)
         for key, word in how.items():
@@ -77,7 +81,7 @@ def _end(
 ) -> dict[Key, str]:
     """How each of them ended, or why it did not."""
     order = sorted(targets, key=lambda target: target.role not in FIRST)
-    order = order[: _room_for(len(order))]  # the rest is found again
+    order = order[: _room_for(len(order))]  # the rest is found again, and told then
     held, refused = _hold(target.key for target in order)
     how = {target.key: "by itself" for target in order if target.key not in held} | refused
     try:

@@ -155,6 +155,38 @@ while True:
 """
 
 
+LEAVES = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit(7)); print(flush=True); signal.pause()"
+
+
+def living(*keys: cleanup.Key) -> list[cleanup.Key]:
+    stats = [processes.read_stat(pid) for pid, _ in keys]
+    return [stat.key for stat in stats if stat and stat.key in keys and stat.state not in "ZX"]
+
+
+def test_all_that_were_there_at_first_are_told_to_leave_before_they_are_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also those for whom there was no room, which come to their turn after the others."""
+    monkeypatch.setattr(cleanup, "_room_for", lambda wanted: 1)
+    started = [start(LEAVES) for _ in range(3)]
+    keys = [key for _, key in started]
+    ended, survivors = cleanup.clean(
+        lambda: [cleanup.Target(key, "worker") for key in living(*keys)], 20.0
+    )
+    assert survivors == [] and {one.how for one in ended} == {"SIGTERM"}
+    assert [child.wait() for child, _ in started] == [7, 7, 7]
+
+
+def test_who_turns_up_after_a_first_turn_of_trackers_is_told_to_leave_too() -> None:
+    tracker, first = start("print(flush=True)")
+    worker, second = start(LEAVES)
+    found = [[cleanup.Target(second, "worker")], [cleanup.Target(first, cleanup.TRACKER)]]
+    ended, survivors = cleanup.clean(lambda: found.pop() if found else [], 20.0)
+    assert survivors == [] and worker.wait() == 7
+    assert {one.key: one.how for one in ended} == {first: "by itself", second: "SIGTERM"}
+    tracker.wait()
+
+
 def test_what_starts_others_when_told_to_leave_is_ended_with_them() -> None:
     """Each that is told to leave leaves a child behind in its session, found by looking anew."""
     child = subprocess.Popen(
