@@ -90,6 +90,14 @@ class _Recorded(NamedTuple):
     start: events.ProcessStart
 
 
+def _weight(entry: _Recorded) -> tuple[bool, bool, bool]:
+    """Which of two runs that have recorded the same process tells of it: of a run that was begun
+    inside another the outer one has seen the processes too. Who lives belongs to what lives."""
+    run, start = entry
+    live = start.role == "supervisor" or (bool(run.live) and start.attempt == run.live)
+    return (start.pid, start.starttime) not in run.exits, live, start.role in ROLES
+
+
 def judge(
     everything: Sequence[Seen], runs: Sequence[RunFacts], user: int, spared: Collection[int]
 ) -> list[Verdict]:
@@ -127,12 +135,13 @@ class _World:
     def __init__(self, everything: Sequence[Seen], runs: Sequence[RunFacts]) -> None:
         self.by_pid = {seen.stat.pid: seen for seen in everything}
         named = {seen.stat.session for seen in everything} | self.by_pid.keys()
-        self.recorded = {
-            key: _Recorded(run, start)
-            for run in runs
-            for key, start in run.recorded.items()
-            if key[0] in named  # of thousands of old ones nobody is left
-        }
+        self.recorded: dict[Key, _Recorded] = {}
+        for run in runs:
+            for key, start in run.recorded.items():
+                if key[0] in named:  # of thousands of old ones nobody is left
+                    entry, other = _Recorded(run, start), self.recorded.get(key)
+                    if other is None or _weight(entry) > _weight(other):
+                        self.recorded[key] = entry
         self.by_directory = {run.directory: run for run in runs}
         # Of a run whose directory is gone, its supervisor's command line still tells.
         self.supervisors = [seen.command for seen in everything if seen.looks == "supervisor"]

@@ -2,7 +2,9 @@
 
 Roles come from those who know: the supervisor knows its sensor and agent, each rank and each
 reader wrote its own pid and start time into its file. Only what nobody claims is judged by
-its command line.
+its command line, and only in the sessions of the agent and the ranks: in one of its own (a tmux
+server, another run's supervisor) is what somebody else has started inside the run, with trainings
+of theirs below it.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class Tree:
         self._shared: dict[Key, set[str]] = {}
         self._shared_due = time.monotonic() + 1.0
         self._looked_at = 0.0
+        self._leaders: dict[int, int] = {}  # of the agent and the ranks: start time by pid
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
 
@@ -71,11 +74,18 @@ class Tree:
 
     def look(self, known: dict[int, str], state: RunState) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role."""
-        self.roles |= claimed(state, self._attempt)
+        by_their_word = claimed(state, self._attempt)
+        self.roles |= by_their_word
+        self._leaders = {key[0]: key[1] for key, role in by_their_word.items() if role[0] == "rank"}
         before, seen_at = self.own, self._looked_at
         self._looked_at = time.monotonic()
         self._scanner.look([self._me, *self.roles])
         self.own = self._scanner.own
+        for stat in self.own.values():
+            if known.get(stat.pid) == "agent":
+                self._leaders[stat.pid] = stat.starttime
+            elif self._leaders.get(stat.pid, stat.starttime) != stat.starttime:
+                del self._leaders[stat.pid]  # that one is dead, and its pid another's
         for stat in self.own.values():
             self._name(stat, known)
         for key in [key for key in self._recorded if key not in self.own]:
@@ -141,8 +151,10 @@ class Tree:
             role, rank, worker = known[stat.pid], None, None
         elif self.roles.get(stat.key, ("other",))[0] != "other":
             role, rank, worker = self.roles[stat.key]
-        else:
+        elif self._is_among_ours(stat):
             role, rank, worker = by_command(self._scanner.command(stat)), None, None
+        else:
+            role, rank, worker = "other", None, None
         self.roles[stat.key] = (role, rank, worker)
         unsure = role == "other" and processes.age_s(stat) < SETTLE_S
         command = self._scanner.command(stat)
@@ -168,6 +180,11 @@ class Tree:
                 command=command,
             )
         )
+
+    def _is_among_ours(self, stat: Stat) -> bool:
+        """Whether it is in the session of the agent or of a rank, be that alive or dead."""
+        starttime = self._leaders.get(stat.session)
+        return starttime is not None and stat.starttime >= starttime
 
     def _record_exit(self, key: Key, seen_at: float) -> None:
         role, rank, _ = self.roles.pop(key, ("other", None, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from bitwatch.record import codec, events
+from bitwatch.record import codec, events, kernel
 from bitwatch.record.follow import Liveness
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.samples import SampleWriter
-from bitwatch.record.state import JOURNAL, SAMPLES, RunState, fold
+from bitwatch.record.state import JOURNAL, SAMPLES, RankState, RunState, fold
 from bitwatch.record.view import view
 from bitwatch.sense import processes
+from bitwatch.supervise import cleanup
 from bitwatch.supervise import tree as trees
 from bitwatch.supervise.reaper import Exit
 from bitwatch.supervise.tree import Tree
@@ -73,6 +75,49 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert me.rss_mib and me.shared_mib and me.shared_mib < 1.2 * me.rss_mib
     agent = next(row for row in sample.processes if row.pid == child.pid)
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
+
+
+COMPILES = "exec -a 'python -m torch._inductor.compile_worker' sleep 600"
+# The second is as what a person's own training starts, in a terminal inside the run.
+INSIDE = f'({COMPILES}) & setsid bash -c "{COMPILES}" & wait'
+
+
+@pytest.mark.parametrize("leader", ["agent", "rank"])
+def test_only_in_a_session_of_ours_is_a_role_given_by_command_line(
+    tmp_path: Path, leader: str
+) -> None:
+    top = subprocess.Popen(["bash", "-c", INSIDE], start_new_session=True)
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    state, commands = RunState(), processes.CommandLines()
+    known = {top.pid: "agent"} if leader == "agent" else {}
+    if leader == "rank":
+        claim = RankState(pid=top.pid, starttime=kernel.starttime(top.pid) or 0)
+        state.ranks[1, 0] = claim
+
+    def both() -> tuple[processes.Stat, processes.Stat] | None:
+        """The one in its session, and the other, once both show their command line."""
+        tree.look(known, state)
+        found = [stat for stat in tree.own.values() if stat.name == "sleep"]
+        found = [stat for stat in found if trees.by_command(commands.get(stat)) != "other"]
+        inside = [stat for stat in found if tree.roles[stat.key][0] == "compile worker"]
+        outside = [stat for stat in found if stat not in inside]
+        return (inside[0], outside[0]) if len(inside) == len(outside) == 1 else None
+
+    try:
+        mine, other = until(both, "one with a role, and one without")
+        assert (mine.session, other.session) == (top.pid, other.pid)
+        taken = cleanup.ours(tree.own, tree.roles)
+        assert mine.key in taken and other.key not in taken
+        if leader == "rank":  # whose pid means another process by now
+            state.ranks[1, 0] = RankState(pid=top.pid, starttime=claim.starttime - 1)
+            again = Tree(JournalWriter(tmp_path / "again"), SampleWriter(tmp_path / "samples"), 1)
+            again.look({}, state)
+            assert again.roles[mine.key][0] == "other"
+    finally:
+        for stat in processes.descendants(processes.scan(), {top.pid}):
+            processes.send_signal(*stat.key, signal.SIGKILL)
+        top.kill()
+        top.wait()
 
 
 def test_the_exit_of_another_with_its_pid_is_not_taken_for_its_own(
