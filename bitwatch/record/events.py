@@ -118,7 +118,9 @@ class ProcessStart(Record):
 
 
 class ProcessExit(Record):
-    """`status` is the exit code, `signal` the signal's number; both None when unknown."""
+    """`status` is the exit code, `signal` the signal's number; both None when unknown. `m` is no
+    later than its death: when it was last seen alive, and 0 where nobody has seen it in this boot.
+    Until then its pid, and the number of its session, were nobody else's."""
 
     pid: int = 0
     starttime: int = 0

@@ -7,7 +7,9 @@ and signalling it, its pid may have become another's.
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import signal
 
 from bitwatch.sense.details import Details, details
@@ -58,21 +60,40 @@ __all__ = [
 
 
 def open_pidfd(pid: int, starttime: int) -> int | None:
-    """A pidfd that surely means this process, or None when it is gone."""
+    """A pidfd that surely means this process, or None when it is gone. Raises OSError when that
+    cannot be told: no right to, no room for another file, a kernel that has none."""
     try:
         fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
     except OSError:
-        return None
+        stat = read_stat(pid)
+        if stat is None or (stat.starttime == starttime and not is_dead(stat)):
+            raise
+        return None  # its number is another's by now, perhaps that of a thread
     stat = read_stat(pid)
-    if stat is None or stat.starttime != starttime or is_dead(stat):
-        os.close(fd)
-        return None
-    return fd
+    if stat is not None and stat.starttime == starttime and not is_dead(stat):
+        return fd
+    ended = stat is not None or _has_ended(fd)
+    os.close(fd)
+    if not ended:
+        raise PermissionError(errno.EACCES, "its entry in /proc cannot be read")
+    return None
+
+
+def _has_ended(fd: int) -> bool:
+    """A pidfd is readable when its process ends."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def send_signal(pid: int, starttime: int, number: signal.Signals) -> bool:
-    """Signals exactly this process; whether it was there to be signalled."""
-    fd = open_pidfd(pid, starttime)
+    """Signals exactly this process; whether it was there to be signalled, and could be."""
+    try:
+        fd = open_pidfd(pid, starttime)
+    except OSError:
+        return False
     if fd is None:
         return False
     try:

@@ -187,7 +187,8 @@ def still_lives(run: RunDir) -> bool:
 
 def move_here(run: RunDir) -> None:
     """A run that ended at a reboot goes on under this boot. What it recorded of processes
-    before proves nothing any more: the same pid and start time may come again."""
+    before proves nothing any more: the same pid and start time may come again. So all of it has
+    ended, at a time that the clock of this boot does not know."""
     identity = run.identity()
     if identity.boot_id == kernel.boot_id():
         return
@@ -197,11 +198,11 @@ def move_here(run: RunDir) -> None:
     lock = rundir.Lock(run)
     try:
         journal = JournalWriter(run.journal)
-        for pid, starttime in known.processes.keys() - known.exits.keys():
-            start = known.processes[pid, starttime]
-            journal.write(
-                events.ProcessExit(pid=pid, starttime=starttime, role=start.role, rank=start.rank)
+        for (pid, starttime), start in known.processes.items():
+            told = known.exits.get((pid, starttime)) or events.ProcessExit(
+                pid=pid, starttime=starttime, role=start.role, rank=start.rank
             )
+            journal.write(msgspec.structs.replace(told, m=0.0))
         journal.close()
         identity.boot_id = kernel.boot_id()
         rundir.write_identity(run, identity)

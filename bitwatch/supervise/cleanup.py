@@ -3,7 +3,7 @@
 The order is agents, ranks and workers, then trackers: a resource tracker is spared, for when
 all others are gone it unlinks its semaphores and leaves by itself. TERM with CONT first, KILL
 after the grace; then everything is looked at anew, until nothing is left. What has come
-meanwhile gets no grace: it is the child of somebody who was told to leave. All of it is bounded
+since the first were told to leave gets no grace: it is a child of theirs. All of it is bounded
 in time, whatever the processes do, and can be done again when it was interrupted.
 """
 
@@ -51,19 +51,25 @@ def clean(
     """Ends what `find` finds, again and again until it finds nothing: (ended, survivors)."""
     ended: dict[Key, str] = {}
     stuck: dict[Key, str] = {}
-    for turn in range(ROUNDS):
+    owed: set[Key] | None = None  # a grace: those that were there when the first one was given
+    for _ in range(ROUNDS):
         targets = [target for target in find() if target.key not in stuck]
         others = [target for target in targets if target.role != TRACKER]
         if not targets:
             break
         if others:
-            grace = grace_s if turn == 0 else 0.0
-            how = _end(others, grace, meanwhile)
+            if owed is None:
+                owed = {target.key for target in others}
+            first = [target for target in others if target.key in owed]
+            how = _end(first or others, grace_s if first else 0.0, meanwhile)
+            owed -= how.keys()
         else:
             how = _end_trackers(targets, meanwhile)
         for key, word in how.items():
             (ended if word in ENDINGS else stuck)[key] = word
     left = {target.key: stuck.get(target.key, "comes again and again") for target in find()}
+    for key in left:  # who is still there has not ended, whatever was seen of it
+        ended.pop(key, None)
     return [Ended(*item) for item in ended.items()], [Ended(*item) for item in left.items()]
 
 
@@ -75,11 +81,10 @@ def _end(
 ) -> dict[Key, str]:
     """How each of them ended, or why it did not."""
     order = sorted(targets, key=lambda target: target.role not in FIRST)
-    order = order[: _room_for(len(order))]  # the rest is found again
-    held = _hold(target.key for target in order)
-    how = {target.key: "by itself" for target in order if target.key not in held}
+    order = order[: _room_for(len(order))]  # the rest is found again, and told then
+    held, refused = _hold(target.key for target in order)
+    how = {target.key: "by itself" for target in order if target.key not in held} | refused
     try:
-        refused: dict[Key, str] = {}
         if grace_s > 0:
             refused |= _signal(held, signal.SIGTERM)
             _signal(held, signal.SIGCONT)
@@ -99,8 +104,8 @@ def _end(
 
 
 def _end_trackers(targets: Sequence[Target], meanwhile: Callable[[], object]) -> dict[Key, str]:
-    held = _hold(target.key for target in targets)
-    how = {target.key: "by itself" for target in targets}
+    held, refused = _hold(target.key for target in targets)
+    how = dict.fromkeys((target.key for target in targets), "by itself") | refused
     _wait(held, TRACKERS_S, meanwhile)
     for fd in held.values():
         os.close(fd)
@@ -109,8 +114,17 @@ def _end_trackers(targets: Sequence[Target], meanwhile: Callable[[], object]) ->
     return how | (_end(late, 0.0, meanwhile) if late else {})
 
 
-def _hold(keys: Iterable[Key]) -> dict[Key, int]:
-    return {key: fd for key in keys if (fd := processes.open_pidfd(*key)) is not None}
+def _hold(keys: Iterable[Key]) -> tuple[dict[Key, int], dict[Key, str]]:
+    """A pidfd of each that lives, and why there is none of those of whom that cannot be had."""
+    held: dict[Key, int] = {}
+    refused: dict[Key, str] = {}
+    for key in keys:
+        try:
+            if (fd := processes.open_pidfd(*key)) is not None:
+                held[key] = fd
+        except OSError as error:
+            refused[key] = f"cannot be signalled ({error.strerror})"
+    return held, refused
 
 
 def _room_for(wanted: int) -> int:
@@ -149,15 +163,16 @@ def ours(own: dict[Key, Stat], roles: dict[Key, tuple[str, int | None, int | Non
 
 def end(targets: Iterable[Key], grace_s: float, meanwhile: Callable[[], object]) -> list[Key]:
     """TERM with CONT to all, KILL after `grace_s` to those that are still there. Returns
-    those that survive even that (state D). `meanwhile` is called while waiting, to reap."""
-    held = _hold(targets)
+    those that survive even that (state D), or cannot be signalled. `meanwhile` is called while
+    waiting, to reap."""
+    held, refused = _hold(targets)
     try:
         for number in (signal.SIGTERM, signal.SIGCONT):
             _signal(held, number)
         _wait(held, grace_s, meanwhile)
         _signal(held, signal.SIGKILL)
         _wait(held, KILLED_S, meanwhile)
-        return list(held)
+        return [*held, *refused]
     finally:
         for fd in held.values():
             os.close(fd)

@@ -15,6 +15,7 @@ from bitwatch.record.rundir import Lock, LockHeld, RunDir, RunDirError
 from bitwatch.supervise import ending, relaunch
 from bitwatch.supervise.result import Listed, names
 
+BY_US = ("SIGTERM", "SIGKILL")  # how those ended that a cleanup has ended, just now
 LOCK_S = 1.0  # as long as another cleanup may be writing into the same record
 
 
@@ -73,9 +74,16 @@ def _note(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: str
         return
     journal = JournalWriter(run.journal)
     lost = 0
+    now = time.monotonic()
     for one in ended:
         lost += not journal.write(
-            events.ProcessExit(pid=one.pid, starttime=one.starttime, role=one.role, rank=one.rank)
+            events.ProcessExit(
+                pid=one.pid,
+                starttime=one.starttime,
+                role=one.role,
+                rank=one.rank,
+                m=now if one.ended in BY_US else 0.0,  # when the others ended nobody has seen
+            )
         )
     words = f"ended {names(ended)}" if ended else "ended nothing"
     if left:

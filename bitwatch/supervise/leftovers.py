@@ -69,7 +69,7 @@ def end(state: RunState, ended: set[int], journal: JournalWriter, by: str, grace
     gone = [p for p in found if (p.pid, p.starttime) not in left]
     text = f"ended {_names(gone)}" if gone else "ended nothing"
     if left:
-        text += f"; {', '.join(str(pid) for pid, _ in left)} cannot be ended (state D)"
+        text += f"; {', '.join(str(pid) for pid, _ in left)} cannot be ended"
     attempts = ", ".join(str(n) for n in sorted({p.attempt for p in found}))
     journal.write(events.Action(name="clean", by=by, on=f"attempt {attempts}", result=text))
     return text

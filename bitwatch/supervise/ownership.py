@@ -90,6 +90,14 @@ class _Recorded(NamedTuple):
     start: events.ProcessStart
 
 
+def _weight(entry: _Recorded) -> tuple[bool, bool, bool]:
+    """Which of two runs that have recorded the same process tells of it: of a run that was begun
+    inside another the outer one has seen the processes too. Who lives belongs to what lives."""
+    run, start = entry
+    live = start.role == "supervisor" or (bool(run.live) and start.attempt == run.live)
+    return (start.pid, start.starttime) not in run.exits, live, start.role in ROLES
+
+
 def judge(
     everything: Sequence[Seen], runs: Sequence[RunFacts], user: int, spared: Collection[int]
 ) -> list[Verdict]:
@@ -127,12 +135,13 @@ class _World:
     def __init__(self, everything: Sequence[Seen], runs: Sequence[RunFacts]) -> None:
         self.by_pid = {seen.stat.pid: seen for seen in everything}
         named = {seen.stat.session for seen in everything} | self.by_pid.keys()
-        self.recorded = {
-            key: _Recorded(run, start)
-            for run in runs
-            for key, start in run.recorded.items()
-            if key[0] in named  # of thousands of old ones nobody is left
-        }
+        self.recorded: dict[Key, _Recorded] = {}
+        for run in runs:
+            for key, start in run.recorded.items():
+                if key[0] in named:  # of thousands of old ones nobody is left
+                    entry, other = _Recorded(run, start), self.recorded.get(key)
+                    if other is None or _weight(entry) > _weight(other):
+                        self.recorded[key] = entry
         self.by_directory = {run.directory: run for run in runs}
         # Of a run whose directory is gone, its supervisor's command line still tells.
         self.supervisors = [seen.command for seen in everything if seen.looks == "supervisor"]
@@ -143,9 +152,7 @@ class _World:
         self.nearest: dict[int, _Recorded | None] = {}  # recorded, at a pid or above it
 
     def proven(self, seen: Seen) -> Verdict | None:
-        entry = self.recorded.get(seen.stat.key)
-        if entry is not None and seen.stat.key in entry.run.exits:
-            entry = None  # that one has ended: this is another, that began in the same instant
+        entry = self._entry(seen.stat.key)
         if entry is not None and entry.start.role in ROLES:
             return self._of(seen, entry, "recorded", entry.start)
         above = self._above(seen)
@@ -174,6 +181,12 @@ class _World:
             return None
         why = f"looks like a {seen.looks}; {'; '.join(evidence)}; nothing proves that it is ours"
         return Verdict(seen, "suspect", why=why, role=seen.looks)
+
+    def _entry(self, key: Key) -> _Recorded | None:
+        """What was recorded of a process that lives. If that one has ended, this is another,
+        which began in the same instant, or in the same instant of another boot."""
+        entry = self.recorded.get(key)
+        return None if entry is None or key in entry.run.exits else entry
 
     # -- proofs -----------------------------------------------------------------------------
 
@@ -207,7 +220,7 @@ class _World:
             self.nearest[pid] = None  # a ring, as a table that changes may have, ends here
             way.append(pid)
             parent = self.by_pid[pid].stat
-            entry = self.recorded.get(parent.key)
+            entry = self._entry(parent.key)
             if entry is not None and entry.start.role in ROLES:
                 found = entry
                 break
@@ -234,18 +247,19 @@ class _World:
         """The recorded process that leads, or led, its session.
 
         A session's number is its leader's pid. While the leader lives its start time decides.
-        When it is dead, a process that began while the leader was recorded to live was born in
-        its session: until then nobody else could have had that number.
+        When it is dead, a process that began while the leader was seen to live was born in its
+        session: until then nobody else could have had that number.
         """
         stat = seen.stat
         for entry in self.leaders.get(stat.session, ()):
             start = entry.start
             leader = self.by_pid.get(stat.session)
+            gone = entry.run.exits.get((start.pid, start.starttime))
             if leader is not None:
-                if leader.stat.starttime == start.starttime and leader is not seen:
+                same = leader.stat.starttime == start.starttime and gone is None
+                if same and leader is not seen:
                     return entry
                 continue
-            gone = entry.run.exits.get((start.pid, start.starttime))
             if gone is None:
                 continue
             if start.starttime <= stat.starttime <= int(gone.m * TICKS_PER_S):

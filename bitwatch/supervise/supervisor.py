@@ -191,7 +191,7 @@ class Supervisor:
         """The agent and every rank that ever spoke are gone."""
         if self.agent and not reaper.runs(*self.agent):
             self._reap()  # it may have ended since the last look
-            self.agent_exit = self.tree.exit_of(self.agent[0])
+            self.agent_exit = self.tree.exit_of(self.agent)
             self.agent = None
         if self.agent:
             return False

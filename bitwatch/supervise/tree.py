@@ -2,7 +2,9 @@
 
 Roles come from those who know: the supervisor knows its sensor and agent, each rank and each
 reader wrote its own pid and start time into its file. Only what nobody claims is judged by
-its command line.
+its command line, and only in the sessions of the agent and the ranks: in one of its own (a tmux
+server, another run's supervisor) is what somebody else has started inside the run, with trainings
+of theirs below it.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ class Tree:
         self._minute_ends = time.monotonic() + MINUTE_S
         self._shared: dict[Key, set[str]] = {}
         self._shared_due = time.monotonic() + 1.0
+        self._looked_at = 0.0
+        self._leaders: dict[int, int] = {}  # of the agent and the ranks: start time by pid
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
 
@@ -63,18 +67,29 @@ class Tree:
     def note_exit(self, ended: Exit) -> None:
         self._exits[ended.pid] = ended
 
-    def exit_of(self, pid: int) -> Exit | None:
-        return self._exits.get(pid)
+    def exit_of(self, key: Key) -> Exit | None:
+        """Of exactly this process: its pid may have been another's since, or before."""
+        ended = self._exits.get(key[0])
+        return ended if ended is not None and ended.starttime == key[1] else None
 
     def look(self, known: dict[int, str], state: RunState) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role."""
-        self.roles |= claimed(state, self._attempt)
+        by_their_word = claimed(state, self._attempt)
+        self.roles |= by_their_word
+        self._leaders = {key[0]: key[1] for key, role in by_their_word.items() if role[0] == "rank"}
+        before, seen_at = self.own, self._looked_at
+        self._looked_at = time.monotonic()
         self._scanner.look([self._me, *self.roles])
         self.own = self._scanner.own
         for stat in self.own.values():
+            if known.get(stat.pid) == "agent":
+                self._leaders[stat.pid] = stat.starttime
+            elif self._leaders.get(stat.pid, stat.starttime) != stat.starttime:
+                del self._leaders[stat.pid]  # that one is dead, and its pid another's
+        for stat in self.own.values():
             self._name(stat, known)
         for key in [key for key in self._recorded if key not in self.own]:
-            self._record_exit(key)
+            self._record_exit(key, seen_at if key in before else 0.0)
 
     def sample(self, gpus: events.Gpus | None) -> None:
         now = time.monotonic()
@@ -136,8 +151,10 @@ class Tree:
             role, rank, worker = known[stat.pid], None, None
         elif self.roles.get(stat.key, ("other",))[0] != "other":
             role, rank, worker = self.roles[stat.key]
-        else:
+        elif self._is_among_ours(stat):
             role, rank, worker = by_command(self._scanner.command(stat)), None, None
+        else:
+            role, rank, worker = "other", None, None
         self.roles[stat.key] = (role, rank, worker)
         unsure = role == "other" and processes.age_s(stat) < SETTLE_S
         command = self._scanner.command(stat)
@@ -164,11 +181,16 @@ class Tree:
             )
         )
 
-    def _record_exit(self, key: Key) -> None:
+    def _is_among_ours(self, stat: Stat) -> bool:
+        """Whether it is in the session of the agent or of a rank, be that alive or dead."""
+        starttime = self._leaders.get(stat.session)
+        return starttime is not None and stat.starttime >= starttime
+
+    def _record_exit(self, key: Key, seen_at: float) -> None:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
         self._provisional.pop(key, None)
-        ended = self._exits.get(key[0])
+        ended = self.exit_of(key)
         self._journal.write(
             events.ProcessExit(
                 pid=key[0],
@@ -177,6 +199,7 @@ class Tree:
                 rank=rank,
                 status=ended.status if ended else None,
                 signal=ended.signal if ended else None,
+                m=seen_at,
             )
         )
 

@@ -102,6 +102,9 @@ def test_a_pid_that_means_another_process_by_now_is_not_signalled(
     assert [(one.starttime, one.ended) for one in result.killed] == [(worker[1], "by itself")]
     assert result.survivors == []
     assert alive(innocent)
+    # Nobody saw it end, so its session number proves nothing of whoever begins from now on.
+    (told,) = of(read_all(run.journal)[0], events.ProcessExit)
+    assert (told.pid, told.starttime, told.m) == (*worker, 0.0)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a process of another user")
@@ -209,8 +212,11 @@ def test_a_clock_that_was_set_changes_no_proof(
     rundir.write_identity(run, identity)
     found = verdicts(run)
     assert found[worker[0]].proof == "recorded" and other[0] not in found
+    before = time.monotonic()
     assert [one.pid for one in cleaned(run).killed] == [worker[0]]
     assert alive(other)
+    (told,) = of(read_all(run.journal)[0], events.ProcessExit)
+    assert before < told.m < time.monotonic()
 
 
 def test_a_run_that_never_ended_before_the_clock_was_set_back_is_closed(run: RunDir) -> None:

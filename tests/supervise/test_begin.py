@@ -62,6 +62,25 @@ def test_after_a_reboot_an_old_record_proves_nothing(run: RunDir) -> None:
     assert leftovers.find(state(run).state, {1}) == []
 
 
+def test_after_a_reboot_no_exit_is_at_a_time_of_this_boot(
+    run: RunDir, bystander: processes.Stat
+) -> None:
+    """Else whoever has the number of an old session now would be taken for a child of its leader."""
+    journal = JournalWriter(run.journal)
+    journal.write(events.ProcessStart(pid=2, starttime=1, role="rank", rank=1, attempt=1))
+    ended = events.ProcessExit(pid=2, starttime=1, role="rank", rank=1, signal=9, t=5.0)
+    journal.write(ended)
+    journal.close()
+    identity = run.identity()
+    identity.boot_id = "an earlier boot"
+    rundir.write_identity(run, identity)
+    begin.move_here(run)
+    exits = state(run).state.journal.exits
+    assert exits.keys() == {(2, 1), bystander.key}
+    assert {exit.m for exit in exits.values()} == {0.0}
+    assert exits[2, 1].signal == 9 and exits[2, 1].t == 5.0
+
+
 def test_an_unclosed_record_is_closed_once(run: RunDir) -> None:
     assert begin.close_record(run, "test")
     assert not begin.close_record(run, "test")

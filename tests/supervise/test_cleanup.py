@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+
+import pytest
 
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Stat
@@ -44,6 +49,62 @@ def test_the_stubborn_and_the_stopped_are_ended_and_the_innocent_stays() -> None
     assert innocent.poll() is None
     innocent.kill()
     innocent.wait()
+
+
+@contextlib.contextmanager
+def room_for_files(count: int) -> Iterator[None]:
+    """This process may open so many files more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 64, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(held[0]))
+        for _ in range(count):
+            os.close(held.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in held:
+            os.close(fd)
+
+
+@pytest.mark.parametrize("room", [0, 1], ids=["for no pidfd", "for a pidfd, and not for its stat"])
+def test_who_cannot_be_signalled_is_a_survivor_and_has_not_ended(room: int) -> None:
+    child, key = start("print(flush=True); import signal; signal.pause()")
+    for role in ("worker", cleanup.TRACKER):
+        with room_for_files(room):
+            ended, survivors = cleanup.clean(lambda r=role: [cleanup.Target(key, r)], 0.5)  # type: ignore[misc]
+            assert cleanup.end([key], 0.5, lambda: None) == [key]
+            assert not processes.send_signal(*key, signal.SIGKILL)
+            with pytest.raises(OSError):
+                processes.open_pidfd(*key)
+        assert ended == [] and [one.key for one in survivors] == [key]
+        assert survivors[0].how.startswith("cannot be signalled (")
+    assert child.poll() is None
+    child.kill()
+    child.wait()
+    with room_for_files(1):
+        assert processes.open_pidfd(*key) is None
+
+
+def test_the_number_of_a_thread_is_no_process() -> None:
+    child, key = start(
+        "import signal, threading; t = threading.Thread(target=signal.pause, daemon=True);"
+        "t.start(); print(t.native_id, flush=True); signal.pause()"
+    )
+    (thread,) = {int(name) for name in os.listdir(f"/proc/{child.pid}/task")} - {child.pid}
+    assert processes.open_pidfd(thread, key[1] - 1) is None
+    child.kill()
+    child.wait()
+
+
+def test_who_is_still_found_has_not_ended() -> None:
+    gone, key = start("print(flush=True)")
+    gone.wait()
+    ended, survivors = cleanup.clean(lambda: [cleanup.Target(key, "worker")], 0.0)
+    assert ended == [] and [one.how for one in survivors] == ["comes again and again"]
 
 
 def test_nothing_to_end_takes_no_time() -> None:
@@ -92,6 +153,38 @@ print(flush=True)
 while True:
     signal.pause()
 """
+
+
+LEAVES = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit(7)); print(flush=True); signal.pause()"
+
+
+def living(*keys: cleanup.Key) -> list[cleanup.Key]:
+    stats = [processes.read_stat(pid) for pid, _ in keys]
+    return [stat.key for stat in stats if stat and stat.key in keys and stat.state not in "ZX"]
+
+
+def test_all_that_were_there_at_first_are_told_to_leave_before_they_are_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also those for whom there was no room, which come to their turn after the others."""
+    monkeypatch.setattr(cleanup, "_room_for", lambda wanted: 1)
+    started = [start(LEAVES) for _ in range(3)]
+    keys = [key for _, key in started]
+    ended, survivors = cleanup.clean(
+        lambda: [cleanup.Target(key, "worker") for key in living(*keys)], 20.0
+    )
+    assert survivors == [] and {one.how for one in ended} == {"SIGTERM"}
+    assert [child.wait() for child, _ in started] == [7, 7, 7]
+
+
+def test_who_turns_up_after_a_first_turn_of_trackers_is_told_to_leave_too() -> None:
+    tracker, first = start("print(flush=True)")
+    worker, second = start(LEAVES)
+    found = [[cleanup.Target(second, "worker")], [cleanup.Target(first, cleanup.TRACKER)]]
+    ended, survivors = cleanup.clean(lambda: found.pop() if found else [], 20.0)
+    assert survivors == [] and worker.wait() == 7
+    assert {one.key: one.how for one in ended} == {first: "by itself", second: "SIGTERM"}
+    tracker.wait()
 
 
 def test_what_starts_others_when_told_to_leave_is_ended_with_them() -> None:

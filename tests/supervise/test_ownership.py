@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bitwatch.record import events
 from bitwatch.sense.processes import Stat
 from bitwatch.supervise.ownership import Class, RunFacts, Seen, Verdict, judge
@@ -98,6 +100,8 @@ def test_an_orphan_of_a_dead_leader_is_ours_only_if_it_began_while_the_leader_li
     assert classes(inside, after, before, runs=(record,)) == {40: "own"}
     never_said = run(start(11, "rank"))
     assert classes(inside, runs=(never_said,)) == {}
+    unseen = events.ProcessExit(pid=11, starttime=110, role="rank", m=0.0)
+    assert classes(inside, runs=(run(start(11, "rank"), exits=[unseen]),)) == {}
 
 
 def test_another_process_with_a_recorded_pid_proves_nothing() -> None:
@@ -106,7 +110,7 @@ def test_another_process_with_a_recorded_pid_proves_nothing() -> None:
     child = seen(30, ppid=11, session=11)
     assert classes(other, child, runs=(record,)) == {}
     reborn = run(start(11, "rank"), exits=[events.ProcessExit(pid=11, starttime=110, m=9.0)])
-    assert classes(seen(11), runs=(reborn,)) == {}
+    assert classes(seen(11), child, seen(31, ppid=11), runs=(reborn,)) == {}
 
 
 def test_a_tag_needs_the_command_line_of_a_role_and_no_terminal() -> None:
@@ -233,6 +237,27 @@ def test_never_ourselves_our_ancestors_another_user_or_another_namespace() -> No
     assert "another user (1001)" in found[12].why
     assert "another pid namespace" in found[13].why
     assert "this program" in found[11].why
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_two_runs_have_recorded_belongs_to_the_one_that_lives(turned: bool) -> None:
+    """A run that was begun inside another: the outer one has seen its processes too."""
+    told = [start(11, "rank"), start(12, "compile worker"), start(13, "worker")]
+    outer = run(
+        *(start(each.pid, "other" if each.pid == 11 else "compile worker") for each in told)
+    )
+    inner = run(*told, live=1, supervised=True)._replace(id="inner", directory="/runs/inner")
+    processes = [seen(each.pid, session=11) for each in told]
+    runs = (inner, outer) if turned else (outer, inner)
+    found = judged(*processes, runs=runs)
+    assert {verdict.class_ for verdict in found.values()} == {"live"}
+    assert {verdict.run for verdict in found.values()} == {"inner"}
+    # When neither lives, who knows more of it tells; an exit tells of somebody else.
+    over = inner._replace(live=0, supervised=False)
+    ended = outer._replace(exits={(13, 130): events.ProcessExit(pid=13, starttime=130)})
+    runs = (over, ended) if turned else (ended, over)
+    found = judged(*processes, runs=runs)
+    assert found[11].role == "rank" and found[11].run == found[13].run == "inner"
 
 
 def test_an_innocent_is_not_even_mentioned() -> None:

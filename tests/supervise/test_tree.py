@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bitwatch.record import codec, events
+from bitwatch.record import codec, events, kernel
 from bitwatch.record.follow import Liveness
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.samples import SampleWriter
-from bitwatch.record.state import SAMPLES, RunState, fold
+from bitwatch.record.state import JOURNAL, SAMPLES, RankState, RunState, fold
 from bitwatch.record.view import view
 from bitwatch.sense import processes
+from bitwatch.supervise import cleanup
 from bitwatch.supervise import tree as trees
 from bitwatch.supervise.reaper import Exit
 from bitwatch.supervise.tree import Tree
@@ -48,8 +51,11 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     (below,) = [stat for stat in tree.own.values() if stat.ppid == child.pid]
     assert child.stdin
     child.stdin.close()
+    seen_until = time.monotonic()
+    key = next(key for key in tree.own if key[0] == child.pid)
     child.wait()
-    tree.note_exit(Exit(child.pid, 0, 0, None))
+    tree.note_exit(Exit(child.pid, key[1], 0, None))
+    assert tree.exit_of(key) and tree.exit_of((child.pid, key[1] + 1)) is None
     look()
     assert below.key not in tree.own and os.getpid() in [pid for pid, _ in tree.own]
 
@@ -60,6 +66,7 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert (starts[below.pid].role, starts[below.pid].ppid) == ("other", child.pid)
     ends = {r.pid: r for r in records if isinstance(r, events.ProcessExit)}
     assert ends[child.pid].status == 0 and ends[below.pid].status is None
+    assert 0.0 < ends[below.pid].m <= ends[child.pid].m <= seen_until  # not when it was written
 
     (file,) = (tmp_path / "samples").iterdir()
     (sample,) = JournalReader(file).read()
@@ -68,6 +75,77 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert me.rss_mib and me.shared_mib and me.shared_mib < 1.2 * me.rss_mib
     agent = next(row for row in sample.processes if row.pid == child.pid)
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
+
+
+COMPILES = "exec -a 'python -m torch._inductor.compile_worker' sleep 600"
+# The second is as what a person's own training starts, in a terminal inside the run.
+INSIDE = f'({COMPILES}) & setsid bash -c "{COMPILES}" & wait'
+
+
+@pytest.mark.parametrize("leader", ["agent", "rank"])
+def test_only_in_a_session_of_ours_is_a_role_given_by_command_line(
+    tmp_path: Path, leader: str
+) -> None:
+    top = subprocess.Popen(["bash", "-c", INSIDE], start_new_session=True)
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    state, commands = RunState(), processes.CommandLines()
+    known = {top.pid: "agent"} if leader == "agent" else {}
+    if leader == "rank":
+        claim = RankState(pid=top.pid, starttime=kernel.starttime(top.pid) or 0)
+        state.ranks[1, 0] = claim
+
+    def both() -> tuple[processes.Stat, processes.Stat] | None:
+        """The one in its session, and the other, once both show their command line."""
+        tree.look(known, state)
+        found = [stat for stat in tree.own.values() if stat.name == "sleep"]
+        found = [stat for stat in found if trees.by_command(commands.get(stat)) != "other"]
+        inside = [stat for stat in found if tree.roles[stat.key][0] == "compile worker"]
+        outside = [stat for stat in found if stat not in inside]
+        return (inside[0], outside[0]) if len(inside) == len(outside) == 1 else None
+
+    try:
+        mine, other = until(both, "one with a role, and one without")
+        assert (mine.session, other.session) == (top.pid, other.pid)
+        taken = cleanup.ours(tree.own, tree.roles)
+        assert mine.key in taken and other.key not in taken
+        if leader == "rank":  # whose pid means another process by now
+            state.ranks[1, 0] = RankState(pid=top.pid, starttime=claim.starttime - 1)
+            again = Tree(JournalWriter(tmp_path / "again"), SampleWriter(tmp_path / "samples"), 1)
+            again.look({}, state)
+            assert again.roles[mine.key][0] == "other"
+    finally:
+        for stat in processes.descendants(processes.scan(), {top.pid}):
+            processes.send_signal(*stat.key, signal.SIGKILL)
+        top.kill()
+        top.wait()
+
+
+def test_the_exit_of_another_with_its_pid_is_not_taken_for_its_own(
+    tmp_path: Path, child: subprocess.Popen[bytes]
+) -> None:
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    tree.look({child.pid: "agent"}, RunState())
+    (starttime,) = [start for pid, start in tree.own if pid == child.pid]
+    child.communicate()
+    tree.note_exit(Exit(child.pid, starttime + 1, 3, None))
+    tree.look({}, RunState())
+    records = JournalReader(tmp_path / "journal").read()
+    (end,) = [record for record in records if isinstance(record, events.ProcessExit)]
+    assert (end.pid, end.starttime, end.status) == (child.pid, starttime, None)
+
+
+def test_nobody_knows_when_those_died_whom_only_an_earlier_supervisor_has_seen(
+    tmp_path: Path,
+) -> None:
+    gone = events.ProcessStart(pid=4_000_000, starttime=7, role="rank", rank=0, attempt=1)
+    state = RunState()
+    fold(state, JOURNAL, [gone])
+    tree = Tree(JournalWriter(tmp_path / "journal"), SampleWriter(tmp_path / "samples"), 1)
+    tree.adopt(state)
+    tree.look({}, state)
+    records = JournalReader(tmp_path / "journal").read()
+    (end,) = [record for record in records if isinstance(record, events.ProcessExit)]
+    assert (end.pid, end.m) == (gone.pid, 0.0)
 
 
 def test_a_dead_leader_is_recorded_with_how_many_threads_go_on(tmp_path: Path) -> None:
