@@ -22,6 +22,7 @@ from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.state import RunState
 from bitwatch.supervise import control, ending, launch
 
 START_S = 30.0  # a supervisor says that it is there within a fraction of a second
@@ -86,6 +87,12 @@ def new_attempt(run: RunDir, config: Config, plan: Plan, device: str, facts: Fac
         rundir.remove(run.attempt(attempt))
         raise RunDirError(f"{run.attempt(attempt)}: {error.strerror}") from None
     return attempt
+
+
+def has_begun(run: RunDir, state: RunState, attempt: int) -> bool:
+    """Whether anything was launched in it: its record, its ranks or its agent say so."""
+    said = attempt in state.journal.attempts or attempt in state.prepares
+    return said or bool(state.ranks_of(attempt)) or (run.logs(attempt) / "agent.log").exists()
 
 
 def start_supervisor(

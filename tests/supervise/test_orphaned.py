@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,6 +212,10 @@ def test_a_relaunch_that_its_supervisor_did_not_live_to_make_is_told_and_can_be_
     assert "died before it could make the next one" in failed.result
     follower = Follower(run)
     follower.poll()
+    relaunch.drop_unstarted(run, follower.state)
+    assert run.attempts() == [1, half]  # it is so young that it may be about to begin
+    long_ago = time.time() - 2 * begin.START_S
+    os.utime(run.attempt(half), (long_ago, long_ago))
     relaunch.drop_unstarted(run, follower.state)
     assert run.attempts() == [1] and not run.attempt(half).exists()
 
