@@ -21,6 +21,7 @@ from bitwatch.supervise.ownership import Key, RunFacts, Verdict
 from bitwatch.supervise.result import Listed, Result
 
 SETTLED_S = 1.5  # a process of that age shows its own environment
+BY_ITS_SUPERVISOR = "by its supervisor"
 FREED_S = 5.0  # until a driver has taken back the memory of who has ended
 ANSWER_S = 15.0  # of a supervisor that cleans up after its earlier attempts
 
@@ -63,7 +64,7 @@ class Cleaner:
         asked = self._ask_supervisors(found)
         gone = [one for one in found.own if not lives(one.pid, one.starttime)]
         for one in gone:
-            one.ended = "by its supervisor" if one.run in asked else "by itself"
+            one.ended = BY_ITS_SUPERVISOR if one.run in asked else "by itself"
         ended, left = cleanup.clean(lambda: self._targets(meant), grace_s)
         found.killed = [*gone, *(self._named(one) for one in ended)]
         found.survivors = [self._named(one) for one in left]
@@ -179,7 +180,11 @@ class Cleaner:
             found.notes.append(f"{id_}: has no record any more in which this could be written")
         for facts in self._in_scope():
             run = RunDir(Path(facts.directory))
-            killed = [one for one in found.killed if one.run == facts.id]
+            killed = [
+                one
+                for one in found.killed
+                if one.run == facts.id and one.ended != BY_ITS_SUPERVISOR  # which has told of it
+            ]
             left = [one for one in found.survivors if one.run == facts.id]
             try:
                 if killed or left or facts.unclosed:

@@ -27,10 +27,10 @@ ANSWER_S = 5.0
 
 
 class Request(msgspec.Struct):
-    """`command`: status, stop, clean, relaunch or signalled. `by` is who asks, for the record.
+    """`command`: status, stop, clean, relaunch, signalled or cleaned. `by` is who asks, for the record.
     With an `attempt`, only that one is meant: a later one does not answer to it. `correction` says
-    what the next attempt is to do better (see `relaunch`). signalled: a person has sent a signal,
-    `on` whom and with what `result`, and the record is to say so."""
+    what the next attempt is to do better (see `relaunch`). signalled, cleaned: it is done already,
+    to whom (`on`) and with what `result`, and the record is to say so."""
 
     command: str
     by: str = ""

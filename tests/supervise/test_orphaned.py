@@ -27,12 +27,15 @@ from tests.conftest import alive, until
 from tests.supervise.standins import (
     ATTEMPT,
     ENDED,
+    WORKER,
     Key,
     Standins,
     made,
     of,
     rank_says,
+    settled,
     start,
+    tags,
     write,
 )
 
@@ -132,6 +135,7 @@ def test_clean_ends_leftovers_and_gives_the_live_attempt_a_supervisor_again(
     environment = Path(f"/proc/{holder.pid}/environ").read_bytes()
     assert environment and b"BITWATCH_" not in environment and b"outer" not in environment
     assert commands.clean(run) == "nothing is left of ended attempts"
+    cleaned_under_a_supervisor(run, standins)
     standins.end(agent)
     until(lambda: not run.lock_is_held(), "the supervisor to close the record")
     assert [(end.attempt, end.state) for end in ends(run)] == [(1, "failed"), (2, "failed")]
@@ -140,6 +144,21 @@ def test_clean_ends_leftovers_and_gives_the_live_attempt_a_supervisor_again(
     before = run.journal.read_bytes()
     assert begin.start_supervisor(run, 2, "adopt", "late", "test").wait() == 0
     assert run.journal.read_bytes() == before
+
+
+def cleaned_under_a_supervisor(run: RunDir, standins: Standins) -> None:
+    """It ends what it has recorded; of what only has the tag it is told. All is written once."""
+    known = standins.start()
+    tagged = standins.start(looks=WORKER, env=tags(run))
+    write(run, start(known))
+    settled(known, tagged)
+    said = commands.clean(run)
+    assert f"(pid {known[0]})" in said and f"(pid {tagged[0]})" in said
+    assert "not written" not in said
+    assert not alive(known) and not alive(tagged)
+    told = [a.result for a in of(read_all(run.journal)[0], events.Action) if a.name == "clean"]
+    for pid, _ in (known, tagged):
+        assert len([words for words in told if f"(pid {pid})" in words]) == 1, told
 
 
 def test_attach_brings_a_supervisor_to_ranks_that_no_journal_names(
