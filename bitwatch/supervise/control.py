@@ -127,13 +127,15 @@ def reply(peer: socket.socket, answer: Answer) -> None:
         peer.sendall(msgspec.json.encode(answer) + b"\n")
 
 
-def ask(path: Path, request: Request, limit_s: float = ANSWER_S) -> Answer:
-    """Raises ControlError when no supervisor answers."""
+def ask(path: Path, request: Request, limit_s: float = ANSWER_S, *, wake: bool = True) -> Answer:
+    """Raises ControlError when no supervisor answers. `wake`: one that somebody has stopped is
+    told to go on first."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
             peer.settimeout(limit_s)
             peer.connect(str(path))
-            _wake(peer)
+            if wake:
+                _wake(peer)
             peer.sendall(msgspec.json.encode(request) + b"\n")
             return msgspec.json.decode(_line(peer), type=Answer)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
