@@ -178,9 +178,9 @@ def close_record(run: RunDir, by: str) -> bool:
 
 
 def close_if_dead(run: RunDir, by: str) -> None:
-    """The same, when nothing of the run lives; otherwise nothing."""
+    """The same, when nothing of the run lives and it can be written; otherwise nothing."""
     if not still_lives(run):
-        with contextlib.suppress(rundir.LockHeld):
+        with contextlib.suppress(RunDirError):
             close_record(run, by)
 
 

@@ -4,6 +4,7 @@ record says the truth."""
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -100,6 +101,21 @@ def test_the_end_of_what_is_dead_is_written_down_once(
     assert end.cause.startswith(expected[1]) and bool(end.cause) == bool(expected[1])
     assert run.exit(1).exists() and not run.reserve.exists() and not run.lock_is_held()
     assert commands.clean(run) == "nothing is left of ended attempts"
+    assert len(ends(run)) == 1
+
+
+def test_a_record_that_a_full_disk_left_open_is_not_said_to_be_closed(run: RunDir) -> None:
+    """Until there is room again. A limit on the size of files does what a full disk does."""
+    write(run, ATTEMPT)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (run.journal.stat().st_size, limits[1]))
+    try:
+        said = commands.clean(run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert said == f"not written into the record: {run.journal}: the disk is full"
+    assert ends(run) == [] and not run.lock_is_held()
+    assert "the record of attempt 1 is closed" in commands.clean(run)
     assert len(ends(run)) == 1
 
 
