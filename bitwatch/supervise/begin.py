@@ -161,20 +161,33 @@ def take_over(run: RunDir, by: str, cause: str) -> int:
 def close_record(run: RunDir, by: str) -> bool:
     """Writes the end of an attempt that nobody closed; whether there was one to close.
 
-    Raises LockHeld while a supervisor has the run.
+    Raises LockHeld while a supervisor has the run, RunDirError when its ranks go on without one.
     """
     follower = Follower(run)
-    follower.poll()
-    attempt = follower.state.newest_attempt()
-    known = follower.state.journal.attempts.get(attempt)
-    if not attempt or (known and known.ended):
+    if not _open_attempt(follower):
         return False
     lock = rundir.Lock(run)
     try:
+        attempt = _open_attempt(follower)  # whoever had the lock may have closed it
+        if not attempt:
+            return False
+        alive = follower.liveness()
+        if alive.agent or alive.ranks:
+            raise RunDirError(
+                f"{run.id}: its supervisor is gone but its ranks go on; `bitwatch stop {run.id}` "
+                "stops them with a checkpoint first"
+            )
         ending.close_dead(run, follower, attempt, by)
     finally:
         lock.release()
     return True
+
+
+def _open_attempt(follower: Follower) -> int:
+    """The newest attempt, if its end is not in the record; else 0."""
+    follower.poll()
+    attempt = follower.state.newest_attempt()
+    return 0 if ending.is_over(follower.state, attempt) else attempt
 
 
 def close_if_dead(run: RunDir, by: str) -> None:
