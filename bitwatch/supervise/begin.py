@@ -23,7 +23,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.state import RunState
-from bitwatch.supervise import control, ending, launch
+from bitwatch.supervise import control, ending, holding, launch
 
 START_S = 30.0  # a supervisor says that it is there within a fraction of a second
 
@@ -99,10 +99,11 @@ def start_supervisor(
     run: RunDir, attempt: int, how: str, by: str, cause: str
 ) -> subprocess.Popen[bytes]:
     """Starts a detached supervisor (`how`: launch, adopt or relaunch) and waits until it holds the run.
+    One that was to adopt a run may have ended already, with nothing left to do.
 
     Raises LockHeld when another one does, RunDirError when it ends before it has begun.
     """
-    command = [sys.executable, "-m", "bitwatch.supervise.supervisor"]
+    command = [sys.executable, "-m", holding.SUPERVISOR]
     command += [str(run.path), str(attempt), how, by, cause]
     try:
         with open(run.supervisor_log, "ab") as log:
@@ -134,7 +135,8 @@ def start_supervisor(
 
 def take_over(run: RunDir, by: str, cause: str) -> int:
     """Starts a supervisor for an attempt that has lost its own, while its agent or its ranks
-    live; the attempt, or 0 when there is none. Raises RunDirError when none can be started."""
+    live; the attempt, or 0 when there is none, or was none any more when it began. Raises
+    RunDirError when none can be started."""
     identity = run.identity()
     if identity.uid != os.getuid() or rundir.is_here(identity):
         return 0
@@ -153,8 +155,8 @@ def take_over(run: RunDir, by: str, cause: str) -> int:
             f"attempt {attempt} has no supervisor, and can have none: {error}"
         ) from None
     with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
-        start_supervisor(run, attempt, "adopt", by, cause)
-        return attempt
+        process = start_supervisor(run, attempt, "adopt", by, cause)
+        return attempt if process.returncode is None else 0
     return 0
 
 

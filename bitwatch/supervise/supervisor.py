@@ -33,6 +33,7 @@ from bitwatch.supervise import (
     control,
     ending,
     grace,
+    holding,
     launch,
     own_process,
     reaper,
@@ -309,7 +310,7 @@ def main() -> None:
     own_process.settle()
     run = RunDir(Path(directory))
     try:
-        lock = Lock(run)
+        lock = holding.lock(run)
     except rundir.LockHeld as error:
         print(error, file=sys.stderr)
         sys.exit(LOCKED)

@@ -12,9 +12,8 @@ from bitwatch import config as configuration
 from bitwatch import launching
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.preflight import make_plan
-from bitwatch.record import rundir
 from bitwatch.record.rundir import LockHeld, RunDir
-from tests.supervise.standins import ATTEMPT, ENDED, made, write
+from tests.supervise.standins import ATTEMPT, ENDED, made, supervised, write
 
 
 @pytest.fixture
@@ -26,10 +25,9 @@ def run(tmp_path: Path) -> RunDir:
 
 @pytest.fixture
 def held(run: RunDir) -> Iterator[None]:
-    """By this process, which is the supervisor of another launch."""
-    lock = rundir.Lock(run)
-    yield
-    lock.release()
+    """By the supervisor of another launch."""
+    with supervised(run):
+        yield
 
 
 def resume(run: RunDir) -> None:
