@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -95,6 +96,26 @@ def has_begun(run: RunDir, state: RunState, attempt: int) -> bool:
     return said or bool(state.ranks_of(attempt)) or (run.logs(attempt) / "agent.log").exists()
 
 
+class Starting(NamedTuple):
+    """A supervisor that was started just now. What it says of itself begins at `log_offset`."""
+
+    run: RunDir
+    attempt: int
+    process: subprocess.Popen[bytes]
+    log_offset: int
+
+    def is_there(self) -> bool:
+        """Whether it holds the run, or has ended already with nothing left to do. Raises LockHeld
+        when another one has the run, RunDirError when it ended before it had begun."""
+        holder = self.run.holder()
+        if holder and holder.pid == self.process.pid and self.run.lock_is_held():
+            return True
+        code = self.process.poll()
+        if code:
+            _say_why(self.run, code, self.log_offset)
+        return code == 0
+
+
 def start_supervisor(
     run: RunDir, attempt: int, how: str, by: str, cause: str
 ) -> subprocess.Popen[bytes]:
@@ -103,6 +124,16 @@ def start_supervisor(
 
     Raises LockHeld when another one does, RunDirError when it ends before it has begun.
     """
+    starting = _start(run, attempt, how, by, cause)
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if starting.is_there():
+            return starting.process
+        time.sleep(0.02)
+    raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")
+
+
+def _start(run: RunDir, attempt: int, how: str, by: str, cause: str) -> Starting:
     command = [sys.executable, "-m", holding.SUPERVISOR]
     command += [str(run.path), str(attempt), how, by, cause]
     try:
@@ -119,45 +150,31 @@ def start_supervisor(
             )
     except OSError as error:
         raise RunDirError(f"{run.path}: cannot start a supervisor: {error.strerror}") from None
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        holder = run.holder()
-        if holder and holder.pid == process.pid and run.lock_is_held():
-            return process
-        code = process.poll()
-        if code == 0:
-            return process  # adopted a run that had nothing left to do
-        if code is not None:
-            _say_why(run, code, offset)
-        time.sleep(0.02)
-    raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")
+    return Starting(run, attempt, process, offset)
 
 
-def take_over(run: RunDir, by: str, cause: str) -> int:
+def take_over(run: RunDir, by: str, cause: str) -> Starting | None:
     """Starts a supervisor for an attempt that has lost its own, while its agent or its ranks
-    live; the attempt, or 0 when there is none, or was none any more when it began. Raises
-    RunDirError when none can be started."""
+    live, and does not wait for it; None when there is no such attempt. Raises RunDirError when
+    none can be started."""
     identity = run.identity()
     if identity.uid != os.getuid() or rundir.is_here(identity):
-        return 0
+        return None
     follower = Follower(run, glance=True)
     follower.poll()
     attempt = follower.state.newest_attempt()
     alive = follower.liveness()
     if ending.is_over(follower.state, attempt) or alive.supervisor:
-        return 0
+        return None
     if not alive.agent and not alive.ranks:
-        return 0
+        return None
     try:
         configuration.load(run.config(attempt), lenient=True)  # which a supervisor must know
     except configuration.ConfigError as error:
         raise RunDirError(
             f"attempt {attempt} has no supervisor, and can have none: {error}"
         ) from None
-    with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
-        process = start_supervisor(run, attempt, "adopt", by, cause)
-        return attempt if process.returncode is None else 0
-    return 0
+    return _start(run, attempt, "adopt", by, cause)
 
 
 def close_record(run: RunDir, by: str) -> bool:

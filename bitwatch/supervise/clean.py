@@ -15,7 +15,7 @@ from bitwatch.record.follow import lives
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense import processes, shared_memory
 from bitwatch.sense.once import gpus
-from bitwatch.supervise import begin, cleanup, closing, control
+from bitwatch.supervise import begin, cleanup, closing, control, taking_over
 from bitwatch.supervise.evidence import Machine
 from bitwatch.supervise.ownership import Key, RunFacts, Verdict
 from bitwatch.supervise.result import Listed, Result
@@ -178,6 +178,7 @@ class Cleaner:
         concerned = {one.run for one in (*found.killed, *found.survivors) if one.run}
         for id_ in sorted(concerned - {run.id for run in self._machine.runs}):
             found.notes.append(f"{id_}: has no record any more in which this could be written")
+        started: list[begin.Starting] = []
         for facts in self._in_scope():
             run = RunDir(Path(facts.directory))
             killed = [
@@ -189,12 +190,13 @@ class Cleaner:
             try:
                 if killed or left or facts.unclosed:
                     found.closed += closing.settle(run, killed, left, by)
-                if facts.orphaned and (attempt := begin.take_over(run, by, "clean")):
-                    found.taken_over.append(
-                        f"{run.id}: attempt {attempt} had lost its supervisor and has a new one"
-                    )
+                if facts.orphaned and (starting := begin.take_over(run, by, "clean")):
+                    started.append(starting)
             except (RunDirError, OSError) as error:
                 found.notes.append(str(error))
+        words, wrong = taking_over.wait(started)
+        found.taken_over += words
+        found.notes += wrong
 
     def _in_scope(self) -> list[RunFacts]:
         return [run for run in self._machine.runs if self._run is None or run.id == self._run.id]

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +19,10 @@ from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
-from bitwatch.supervise import begin, escalation, launch, relaunch, stopping
+from bitwatch.supervise import begin, escalation, launch, relaunch, stopping, taking_over
 from bitwatch.supervise.clean import Cleaner
 from bitwatch.supervise.known_runs import KnownRuns
-from tests.conftest import alive, until
+from tests.conftest import PATIENCE_S, alive, until
 from tests.supervise.standins import (
     ATTEMPT,
     ENDED,
@@ -255,22 +253,30 @@ def test_a_relaunch_that_its_supervisor_did_not_live_to_make_is_told_and_can_be_
     assert run.attempts() == [1] and not run.attempt(half).exists()
 
 
+def test_what_ends_before_it_can_be_taken_over_is_not_said_to_have_a_supervisor(
+    run: RunDir, standins: Standins
+) -> None:
+    write(run, ATTEMPT, start(standins.start(), "agent"))
+    starting = begin.take_over(run, "test", "test")
+    write(run, ENDED)
+    assert starting is not None
+    words, wrong = taking_over.wait([starting], PATIENCE_S)
+    assert words == [f"{run.id}: attempt 1 had lost its supervisor, and has ended since"]
+    assert wrong == []
+
+
 def test_two_who_take_over_at_once_make_one_supervisor(run: RunDir, standins: Standins) -> None:
     agent: Key = standins.start()
     write(run, ATTEMPT, start(agent, "agent"))
-    program = (
-        "import sys; from pathlib import Path; from bitwatch.record.rundir import RunDir\n"
-        "from bitwatch.supervise import begin\n"
-        "print(begin.take_over(RunDir(Path(sys.argv[1])), 'test', 'test'))"
-    )
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(run.path)], stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    said = sorted(process.communicate()[0].strip() for process in both)
-    assert said in (["0", "1"], ["1", "1"])
+    both = [begin.take_over(run, "test", "test") for _ in range(2)]
+    started = [starting for starting in both if starting]
+    assert len(started) == 2
+    words, wrong = taking_over.wait(started, 0.0)  # as if there were hundreds of them
+    assert wrong == [] and len(words) == 2
+    assert all("was asked to take over, and has not answered yet" in said for said in words)
+    words, wrong = taking_over.wait(started, PATIENCE_S)
+    assert words == [f"{run.id}: attempt 1 had lost its supervisor and has a new one"]
+    assert wrong == []
     standins.end(agent)
     until(lambda: not run.lock_is_held(), "the supervisor to close the record")
     adopted = [a.name for a in of(read_all(run.journal)[0], events.Action)]
