@@ -16,6 +16,7 @@ from bitwatch.plan.guard import Target
 from bitwatch.plan.preflight import make_plan
 from bitwatch.plan.result import Plan
 from bitwatch.record import rundir
+from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
 from bitwatch.supervise import begin
 
@@ -147,14 +148,30 @@ def launch(
     """Starts a new run, or the next attempt of an old one, under a supervisor of its own; the
     run and the attempt. What could not be started leaves nothing behind. Raises RunDirError."""
     run = old or begin.create(home, config, facts, sys.argv)
-    made = run.path
+    made, attempt = None if old else _which(run.path), 1
     try:
         attempt = begin.new_attempt(run, config, plan, begin.device_of(config, facts), facts)
-        made = run.attempt(attempt) if old else made
+        made = _which(run.attempt(attempt)) if old else made
         by = f"bitwatch run (pid {os.getpid()})"
         begin.start_supervisor(run, attempt, "launch", by, "resumed" if old else "first launch")
     except rundir.RunDirError:
-        if made != run.path or not old:
-            rundir.remove(made)
+        folder = run.attempt(attempt) if old else run.path
+        if made and _which(folder) == made and not _has_begun(run, attempt):
+            rundir.remove(folder)
         raise
     return run, attempt
+
+
+def _which(folder: Path) -> tuple[int, int] | None:
+    """Which folder has this name: another one may have it meanwhile, made by another launch."""
+    try:
+        facts = folder.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_dev
+
+
+def _has_begun(run: RunDir, attempt: int) -> bool:
+    follower = Follower(run, glance=True)
+    follower.poll()
+    return begin.has_begun(run, follower.state, attempt)

@@ -18,7 +18,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, view
 from bitwatch.strict import ConfigError
-from bitwatch.supervise import begin, control, stopping
+from bitwatch.supervise import begin, control, holding, stopping
 from bitwatch.supervise import clean as cleaning
 from bitwatch.supervise import relaunch as wished
 from bitwatch.supervise.result import said
@@ -69,10 +69,12 @@ def relaunch(run: RunDir, attempt: int, correction: str) -> str:
         try:
             answer = control.ask(control.socket_path(run.path), request)
         except control.ControlError:
-            return _by_file(run, attempt, correction, by)
-        if not answer.ok:
-            raise RunDirError(answer.text)
-        return answer.text
+            if holding.task_of_supervisor(run):
+                return _by_file(run, attempt, correction, by)
+        else:
+            if not answer.ok:
+                raise RunDirError(answer.text)
+            return answer.text
     if alive.agent or alive.ranks:
         words = _by_file(run, attempt, correction, by)
         with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
@@ -85,9 +87,23 @@ def relaunch(run: RunDir, attempt: int, correction: str) -> str:
     wished.ask(run, attempt, correction, by, anew=True)
     try:
         begin.start_supervisor(run, attempt, "relaunch", by, "relaunch")
-    except rundir.LockHeld:
-        return f"attempt {attempt} is being relaunched already"
+    except rundir.LockHeld as error:
+        return _overtaken(run, attempt, error)
     return f"attempt {attempt + 1} follows attempt {attempt}: {words}"
+
+
+def _overtaken(run: RunDir, attempt: int, held: rundir.LockHeld) -> str:
+    """What becomes of a relaunch when another process has come to hold the run first."""
+    follower = Follower(run, glance=True)
+    follower.poll()
+    if (newest := follower.state.newest_attempt()) != attempt:
+        return f"attempt {attempt} is over; attempt {newest} came next"
+    task = holding.task_of_supervisor(run)
+    if task == (attempt, "relaunch"):
+        return f"attempt {attempt} is being relaunched already"
+    if task == (attempt, "adopt"):  # it has the wish, and what there is to say goes into the record
+        return f"attempt {attempt} has a supervisor again, which will decide whether it can follow"
+    raise RunDirError(f"attempt {attempt} is not relaunched now ({held}); ask again")
 
 
 def _by_file(run: RunDir, attempt: int, correction: str, by: str) -> str:

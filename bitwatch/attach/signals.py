@@ -155,7 +155,8 @@ def note(run: RunDir, on: str, result: str, by: str) -> str:
 def _tell_the_supervisor(run: RunDir, on: str, result: str, by: str) -> str:
     request = control.Request("signalled", by, on=on, result=result)
     try:
-        answer = control.ask(control.socket_path(run.path), request, ANSWER_S)
+        # Without waking it: it may be the very one that a person has just stopped.
+        answer = control.ask(control.socket_path(run.path), request, ANSWER_S, wake=False)
     except control.ControlError:
         return "its supervisor does not answer"
     return "" if answer.ok else answer.text

@@ -177,7 +177,7 @@ class Lock:
                 os.close(self._fd)
                 holder = run.holder()
                 who = f" (pid {holder.pid})" if holder else ""
-                raise LockHeld(f"{run.id}: another supervisor{who} holds this run") from None
+                raise LockHeld(f"{run.id}: another process{who} holds this run") from None
         me = Holder(
             pid=os.getpid(), starttime=kernel.own_starttime(), pid_namespace=kernel.pid_namespace()
         )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +23,8 @@ from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
-from bitwatch.supervise import control, ending, launch
+from bitwatch.record.state import RunState
+from bitwatch.supervise import control, ending, holding, launch
 
 START_S = 30.0  # a supervisor says that it is there within a fraction of a second
 
@@ -88,14 +90,51 @@ def new_attempt(run: RunDir, config: Config, plan: Plan, device: str, facts: Fac
     return attempt
 
 
+def has_begun(run: RunDir, state: RunState, attempt: int) -> bool:
+    """Whether anything was launched in it: its record, its ranks or its agent say so."""
+    said = attempt in state.journal.attempts or attempt in state.prepares
+    return said or bool(state.ranks_of(attempt)) or (run.logs(attempt) / "agent.log").exists()
+
+
+class Starting(NamedTuple):
+    """A supervisor that was started just now. What it says of itself begins at `log_offset`."""
+
+    run: RunDir
+    attempt: int
+    process: subprocess.Popen[bytes]
+    log_offset: int
+
+    def is_there(self) -> bool:
+        """Whether it holds the run, or has ended already with nothing left to do. Raises LockHeld
+        when another one has the run, RunDirError when it ended before it had begun."""
+        holder = self.run.holder()
+        if holder and holder.pid == self.process.pid and self.run.lock_is_held():
+            return True
+        code = self.process.poll()
+        if code:
+            _say_why(self.run, code, self.log_offset)
+        return code == 0
+
+
 def start_supervisor(
     run: RunDir, attempt: int, how: str, by: str, cause: str
 ) -> subprocess.Popen[bytes]:
     """Starts a detached supervisor (`how`: launch, adopt or relaunch) and waits until it holds the run.
+    One that was to adopt a run may have ended already, with nothing left to do.
 
     Raises LockHeld when another one does, RunDirError when it ends before it has begun.
     """
-    command = [sys.executable, "-m", "bitwatch.supervise.supervisor"]
+    starting = _start(run, attempt, how, by, cause)
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if starting.is_there():
+            return starting.process
+        time.sleep(0.02)
+    raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")
+
+
+def _start(run: RunDir, attempt: int, how: str, by: str, cause: str) -> Starting:
+    command = [sys.executable, "-m", holding.SUPERVISOR]
     command += [str(run.path), str(attempt), how, by, cause]
     try:
         with open(run.supervisor_log, "ab") as log:
@@ -111,69 +150,69 @@ def start_supervisor(
             )
     except OSError as error:
         raise RunDirError(f"{run.path}: cannot start a supervisor: {error.strerror}") from None
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        holder = run.holder()
-        if holder and holder.pid == process.pid and run.lock_is_held():
-            return process
-        code = process.poll()
-        if code == 0:
-            return process  # adopted a run that had nothing left to do
-        if code is not None:
-            _say_why(run, code, offset)
-        time.sleep(0.02)
-    raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")
+    return Starting(run, attempt, process, offset)
 
 
-def take_over(run: RunDir, by: str, cause: str) -> int:
+def take_over(run: RunDir, by: str, cause: str) -> Starting | None:
     """Starts a supervisor for an attempt that has lost its own, while its agent or its ranks
-    live; the attempt, or 0 when there is none. Raises RunDirError when none can be started."""
+    live, and does not wait for it; None when there is no such attempt. Raises RunDirError when
+    none can be started."""
     identity = run.identity()
     if identity.uid != os.getuid() or rundir.is_here(identity):
-        return 0
+        return None
     follower = Follower(run, glance=True)
     follower.poll()
     attempt = follower.state.newest_attempt()
     alive = follower.liveness()
     if ending.is_over(follower.state, attempt) or alive.supervisor:
-        return 0
+        return None
     if not alive.agent and not alive.ranks:
-        return 0
+        return None
     try:
         configuration.load(run.config(attempt), lenient=True)  # which a supervisor must know
     except configuration.ConfigError as error:
         raise RunDirError(
             f"attempt {attempt} has no supervisor, and can have none: {error}"
         ) from None
-    with contextlib.suppress(rundir.LockHeld):  # somebody else just took it over
-        start_supervisor(run, attempt, "adopt", by, cause)
-        return attempt
-    return 0
+    return _start(run, attempt, "adopt", by, cause)
 
 
 def close_record(run: RunDir, by: str) -> bool:
     """Writes the end of an attempt that nobody closed; whether there was one to close.
 
-    Raises LockHeld while a supervisor has the run.
+    Raises LockHeld while a supervisor has the run, RunDirError when its ranks go on without one.
     """
     follower = Follower(run)
-    follower.poll()
-    attempt = follower.state.newest_attempt()
-    known = follower.state.journal.attempts.get(attempt)
-    if not attempt or (known and known.ended):
+    if not _open_attempt(follower):
         return False
     lock = rundir.Lock(run)
     try:
+        attempt = _open_attempt(follower)  # whoever had the lock may have closed it
+        if not attempt:
+            return False
+        alive = follower.liveness()
+        if alive.agent or alive.ranks:
+            raise RunDirError(
+                f"{run.id}: its supervisor is gone but its ranks go on; `bitwatch stop {run.id}` "
+                "stops them with a checkpoint first"
+            )
         ending.close_dead(run, follower, attempt, by)
     finally:
         lock.release()
     return True
 
 
+def _open_attempt(follower: Follower) -> int:
+    """The newest attempt, if its end is not in the record; else 0."""
+    follower.poll()
+    attempt = follower.state.newest_attempt()
+    return 0 if ending.is_over(follower.state, attempt) else attempt
+
+
 def close_if_dead(run: RunDir, by: str) -> None:
-    """The same, when nothing of the run lives; otherwise nothing."""
+    """The same, when nothing of the run lives and it can be written; otherwise nothing."""
     if not still_lives(run):
-        with contextlib.suppress(rundir.LockHeld):
+        with contextlib.suppress(RunDirError):
             close_record(run, by)
 
 

@@ -15,12 +15,13 @@ from bitwatch.record.follow import lives
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense import processes, shared_memory
 from bitwatch.sense.once import gpus
-from bitwatch.supervise import begin, cleanup, closing, control
+from bitwatch.supervise import begin, cleanup, closing, control, taking_over
 from bitwatch.supervise.evidence import Machine
 from bitwatch.supervise.ownership import Key, RunFacts, Verdict
 from bitwatch.supervise.result import Listed, Result
 
 SETTLED_S = 1.5  # a process of that age shows its own environment
+BY_ITS_SUPERVISOR = "by its supervisor"
 FREED_S = 5.0  # until a driver has taken back the memory of who has ended
 ANSWER_S = 15.0  # of a supervisor that cleans up after its earlier attempts
 
@@ -63,7 +64,7 @@ class Cleaner:
         asked = self._ask_supervisors(found)
         gone = [one for one in found.own if not lives(one.pid, one.starttime)]
         for one in gone:
-            one.ended = "by its supervisor" if one.run in asked else "by itself"
+            one.ended = BY_ITS_SUPERVISOR if one.run in asked else "by itself"
         ended, left = cleanup.clean(lambda: self._targets(meant), grace_s)
         found.killed = [*gone, *(self._named(one) for one in ended)]
         found.survivors = [self._named(one) for one in left]
@@ -177,19 +178,25 @@ class Cleaner:
         concerned = {one.run for one in (*found.killed, *found.survivors) if one.run}
         for id_ in sorted(concerned - {run.id for run in self._machine.runs}):
             found.notes.append(f"{id_}: has no record any more in which this could be written")
+        started: list[begin.Starting] = []
         for facts in self._in_scope():
             run = RunDir(Path(facts.directory))
-            killed = [one for one in found.killed if one.run == facts.id]
+            killed = [
+                one
+                for one in found.killed
+                if one.run == facts.id and one.ended != BY_ITS_SUPERVISOR  # which has told of it
+            ]
             left = [one for one in found.survivors if one.run == facts.id]
             try:
                 if killed or left or facts.unclosed:
                     found.closed += closing.settle(run, killed, left, by)
-                if facts.orphaned and (attempt := begin.take_over(run, by, "clean")):
-                    found.taken_over.append(
-                        f"{run.id}: attempt {attempt} had lost its supervisor and has a new one"
-                    )
+                if facts.orphaned and (starting := begin.take_over(run, by, "clean")):
+                    started.append(starting)
             except (RunDirError, OSError) as error:
                 found.notes.append(str(error))
+        words, wrong = taking_over.wait(started)
+        found.taken_over += words
+        found.notes += wrong
 
     def _in_scope(self) -> list[RunFacts]:
         return [run for run in self._machine.runs if self._run is None or run.id == self._run.id]

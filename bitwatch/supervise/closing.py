@@ -12,21 +12,24 @@ from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, LockHeld, RunDir, RunDirError
-from bitwatch.supervise import ending, relaunch
+from bitwatch.supervise import control, ending, relaunch
 from bitwatch.supervise.result import Listed, names
 
 BY_US = ("SIGTERM", "SIGKILL")  # how those ended that a cleanup has ended, just now
 LOCK_S = 1.0  # as long as another cleanup may be writing into the same record
+ANSWER_S = 2.0  # of a supervisor
 
 
 def settle(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: str) -> list[str]:
     """Writes down who was ended and who is left, after the end of the attempt, if nobody had
-    written that; which end that was, in words. Raises RunDirError, with the reason, when it could
-    not be written."""
+    written that; which end that was, in words. A live supervisor does it for us, and closes its
+    attempt itself. Raises RunDirError, with the reason, when it could not be written."""
     try:
-        lock = _lock(run)
+        lock = _lock(run, killed, left, by)
     except RunDirError as error:
         raise RunDirError(f"not written into the record: {error}") from None
+    if lock is None:
+        return []
     try:
         closed = _close(run, by)
         _note(run, killed, left, by)
@@ -37,12 +40,30 @@ def settle(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: st
     return closed
 
 
-def _lock(run: RunDir) -> Lock:
+def _lock(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: str) -> Lock | None:
+    """None when a supervisor holds it and has written down what there is to tell. Another
+    cleanup answers nobody, and is soon done."""
     deadline = time.monotonic() + LOCK_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(LockHeld):
+    while True:
+        try:
             return Lock(run)
-    return Lock(run)
+        except LockHeld:
+            with contextlib.suppress(control.ControlError):
+                _tell(run, killed, left, by)
+                return None
+            if time.monotonic() > deadline:
+                raise
+
+
+def _tell(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: str) -> None:
+    """Raises ControlError when no supervisor answers, RunDirError when it could not write."""
+    request = control.Request("status", by)
+    if killed or left:
+        on, result = _words(killed, left)
+        request = control.Request("cleaned", by, on=on, result=result)
+    answer = control.ask(control.socket_path(run.path), request, ANSWER_S)
+    if not answer.ok:
+        raise RunDirError(answer.text)
 
 
 def _close(run: RunDir, by: str) -> list[str]:
@@ -85,13 +106,17 @@ def _note(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: str
                 m=now if one.ended in BY_US else 0.0,  # when the others ended nobody has seen
             )
         )
+    on, words = _words(ended, left)
+    lost += not journal.write(events.Action(name="clean", by=by, on=on, result=words))
+    journal.close()
+    if lost:
+        raise RunDirError(f"not written into the record: {run.journal}: the disk is full")
+
+
+def _words(ended: Sequence[Listed], left: Sequence[Listed]) -> tuple[str, str]:
+    """On whom, and with what result."""
     words = f"ended {names(ended)}" if ended else "ended nothing"
     if left:
         words += f"; {names(left)} still there"
     attempts = ", ".join(str(n) for n in sorted({one.attempt for one in (*ended, *left)}))
-    lost += not journal.write(
-        events.Action(name="clean", by=by, on=f"attempt {attempts}", result=words)
-    )
-    journal.close()
-    if lost:
-        raise RunDirError(f"not written into the record: {run.journal}: the disk is full")
+    return f"attempt {attempts}", words

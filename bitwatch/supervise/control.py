@@ -27,10 +27,10 @@ ANSWER_S = 5.0
 
 
 class Request(msgspec.Struct):
-    """`command`: status, stop, clean, relaunch or signalled. `by` is who asks, for the record.
+    """`command`: status, stop, clean, relaunch, signalled or cleaned. `by` is who asks, for the record.
     With an `attempt`, only that one is meant: a later one does not answer to it. `correction` says
-    what the next attempt is to do better (see `relaunch`). signalled: a person has sent a signal,
-    `on` whom and with what `result`, and the record is to say so."""
+    what the next attempt is to do better (see `relaunch`). signalled, cleaned: it is done already,
+    to whom (`on`) and with what `result`, and the record is to say so."""
 
     command: str
     by: str = ""
@@ -127,13 +127,15 @@ def reply(peer: socket.socket, answer: Answer) -> None:
         peer.sendall(msgspec.json.encode(answer) + b"\n")
 
 
-def ask(path: Path, request: Request, limit_s: float = ANSWER_S) -> Answer:
-    """Raises ControlError when no supervisor answers."""
+def ask(path: Path, request: Request, limit_s: float = ANSWER_S, *, wake: bool = True) -> Answer:
+    """Raises ControlError when no supervisor answers. `wake`: one that somebody has stopped is
+    told to go on first."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
             peer.settimeout(limit_s)
             peer.connect(str(path))
-            _wake(peer)
+            if wake:
+                _wake(peer)
             peer.sendall(msgspec.json.encode(request) + b"\n")
             return msgspec.json.decode(_line(peer), type=Answer)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -15,7 +15,7 @@ import msgspec
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
-from bitwatch.record.rundir import RunDir
+from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.state import RunState
 from bitwatch.record.view import is_echo, verdict, view
 from bitwatch.supervise import escalation, reaper
@@ -73,15 +73,17 @@ def close_dead(
     run: RunDir, follower: Follower, attempt: int, by: str
 ) -> tuple[events.EndState, str]:
     """Closes the record of an attempt of which nothing lives; how it ended. The caller holds
-    the lock."""
+    the lock. Raises RunDirError when the disk is too full for that."""
     state = follower.state
     ended = of_the_dead(run, follower, attempt)
     journal = JournalWriter(run.journal, run.reserve)
     journal.write(
         events.Action(name="close", by=by, on=f"attempt {attempt}", result="exit status unknown")
     )
-    write(run, journal, state, attempt, ended, "exit status unknown")
+    whole = write(run, journal, state, attempt, ended, "exit status unknown")
     journal.close()
+    if not whole:
+        raise RunDirError(f"not written into the record: {run.journal}: the disk is full")
     with contextlib.suppress(OSError):  # a folder that is read-only keeps it
         run.reserve.unlink(missing_ok=True)
     return ended
@@ -133,18 +135,19 @@ def write(
     attempt: int,
     ended: tuple[events.EndState, str],
     agent: str,
-) -> None:
-    """attempt-ended, run-ended and exit.json."""
+) -> bool:
+    """attempt-ended, run-ended and exit.json. Whether the journal has the end of the attempt."""
     ranks = state.ranks_of(attempt).values()
     step = max((rank.step.step for rank in ranks if rank.step), default=None)
     word, cause = ended
     end = events.AttemptEnded(attempt=attempt, state=word, cause=cause, step=step)
-    journal.write(end, last_word=True)
+    whole = journal.write(end, last_word=True)
     journal.write(events.RunEnded(state=word, cause=cause), last_word=True)
     said = {"attempt": attempt, "state": word, "cause": cause, "step": step}
     with contextlib.suppress(OSError):  # a full disk: the journal has it, or nobody can
         data = msgspec.json.encode({**said, "agent": agent, "ended": time.time()})
         rundir.write_whole(run.exit(attempt), data)
+    return whole
 
 
 def rank_exits(agent_log: Path) -> dict[int, int]:

@@ -8,6 +8,7 @@ is asked for meanwhile takes the wish away (`stopping`).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import Any, NamedTuple
@@ -200,12 +201,15 @@ def take_up(
 
 def drop_unstarted(run: RunDir, state: RunState, but: int = 0) -> None:
     """Takes away attempts that were made and never launched: whoever made them has died. For
-    the holder of the lock. `but` is being launched."""
+    the holder of the lock. `but` is being launched. Of a young one the supervisor may only be
+    about to begin."""
     for number in run.attempts():
-        said = number in state.journal.attempts or number in state.prepares
-        began = said or bool(state.ranks_of(number)) or (run.logs(number) / "agent.log").exists()
-        if number != but and not began:
-            rundir.remove(run.attempt(number))
+        if number == but or begin.has_begun(run, state, number):
+            continue
+        with contextlib.suppress(OSError):  # whoever made it takes it away just now
+            age_s = time.time() - run.attempt(number).stat().st_mtime
+            if abs(age_s) >= begin.START_S:  # a clock may be set back
+                rundir.remove(run.attempt(number))
 
 
 def of_ended(run: RunDir, attempt: int, by: str) -> Launch | None:

@@ -13,6 +13,8 @@ from bitwatch.supervise.control import Answer, Request
 if TYPE_CHECKING:
     from bitwatch.supervise.supervisor import Supervisor
 
+DONE = {"signalled": "signal", "cleaned": "clean"}  # requests to write down an action
+
 
 def answer(to: Supervisor, request: Request) -> Answer:
     ok, text = True, ""
@@ -25,8 +27,8 @@ def answer(to: Supervisor, request: Request) -> Answer:
         ok, text = _relaunch(to, request)
     elif request.command == "clean":
         text = _clean(to, request.by)
-    elif request.command == "signalled":
-        done = events.Action(name="signal", by=request.by, on=request.on, result=request.result)
+    elif name := DONE.get(request.command):
+        done = events.Action(name=name, by=request.by, on=request.on, result=request.result)
         ok = to.journal.write(done)
         text = "" if ok else f"{to.journal.path}: the disk is full"
     elif request.command != "status":

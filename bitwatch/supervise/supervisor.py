@@ -33,6 +33,7 @@ from bitwatch.supervise import (
     control,
     ending,
     grace,
+    holding,
     launch,
     leftovers,
     own_process,
@@ -313,7 +314,7 @@ def main() -> None:
     own_process.settle()
     run = RunDir(Path(directory))
     try:
-        lock = Lock(run)
+        lock = holding.lock(run)
     except rundir.LockHeld as error:
         print(error, file=sys.stderr)
         sys.exit(LOCKED)

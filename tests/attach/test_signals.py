@@ -6,6 +6,7 @@ import os
 import selectors
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -34,6 +35,17 @@ while True:
 
 def actions(run: RunDir) -> list[events.Action]:
     return [record for record in read_all(run.journal)[0] if isinstance(record, events.Action)]
+
+
+SUPERVISES = """
+import sys; from pathlib import Path; from bitwatch.record.rundir import Lock, RunDir
+from bitwatch.supervise import control
+run = RunDir(Path(sys.argv[1])); lock = Lock(run)
+server = control.listen(control.socket_path(run.path)); server.setblocking(True)
+print(flush=True)
+peer, request = control.receive(server); control.reply(peer, control.Answer(True))
+print(request.result, flush=True)
+"""
 
 
 def state_of(pid: int) -> str:
@@ -118,6 +130,21 @@ def test_a_live_supervisor_writes_it_down(run: RunDir, start: Start) -> None:
     (action,) = actions(run)
     assert (action.name, action.on, action.result) == ("signal", f"pid {one[0]}", said)
     assert "not written" not in said
+
+
+def test_a_supervisor_that_is_held_stays_held_and_that_it_wrote_nothing_is_said(
+    run: RunDir,
+) -> None:
+    """It hears of it when a person lets it go on."""
+    words = [sys.executable, "-c", SUPERVISES, str(run.path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout and holder.stdout.readline()
+        key = holder.pid, kernel.starttime(holder.pid) or 0
+        said = commands.signal(run, [key], "STOP")
+        assert said.endswith("not written into the record: its supervisor does not answer")
+        assert state_of(holder.pid) == "T"
+        commands.signal(run, [key], "CONT")
+        assert holder.stdout.readline() == f"SIGSTOP sent to pid {holder.pid}\n"
 
 
 def test_what_cannot_be_written_down_is_done_and_said(

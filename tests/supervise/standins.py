@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
+from bitwatch.supervise import holding
 from tests.conftest import TINY, until
 
 Key = tuple[int, int]
@@ -75,6 +77,21 @@ def made(folder: Any, attempts: int = 1, age_s: float = 3600.0) -> RunDir:
     identity.created = time.time() - age_s
     rundir.write_identity(run, identity)
     return run
+
+
+HOLDS = """
+import sys; from pathlib import Path; from bitwatch.record.rundir import Lock, RunDir
+lock = Lock(RunDir(Path(sys.argv[2]))); print(flush=True); sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def supervised(run: RunDir) -> Iterator[None]:
+    """Held by what looks like its supervisor, and answers nobody."""
+    words = [sys.executable, "-c", HOLDS, holding.SUPERVISOR, str(run.path), "1", "adopt"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline()
+        yield
 
 
 def write(run: RunDir, *records: events.Record) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
-from bitwatch.record.journal import JournalWriter
-from bitwatch.record.rundir import LockHeld, RunDir
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.rundir import LockHeld, RunDir, RunDirError
 from bitwatch.sense import processes
 from bitwatch.supervise import begin, leftovers
 
@@ -88,6 +88,35 @@ def test_an_unclosed_record_is_closed_once(run: RunDir) -> None:
     assert ended
     assert ended.state == "lost"
     assert run.exit(1).exists()
+
+
+def test_what_another_closed_meanwhile_is_not_closed_again(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the record and the lock."""
+
+    def after_another(of: RunDir) -> rundir.Lock:
+        monkeypatch.undo()
+        assert begin.close_record(of, "another")
+        return rundir.Lock(of)
+
+    monkeypatch.setattr(begin.rundir, "Lock", after_another)
+    assert not begin.close_record(run, "test")
+    ends = [r for r in read_all(run.journal)[0] if isinstance(r, events.AttemptEnded)]
+    assert len(ends) == 1
+
+
+def test_what_goes_on_is_not_closed(run: RunDir, bystander: processes.Stat) -> None:
+    rank = JournalWriter(run.rank(1, 0))
+    rank.write(
+        events.ProcessStart(
+            pid=bystander.pid, starttime=bystander.starttime, role="rank", rank=0, attempt=1
+        )
+    )
+    rank.close()
+    with pytest.raises(RunDirError, match="its ranks go on"):
+        begin.close_record(run, "test")
+    assert not run.lock_is_held() and state(run).state.journal.attempts[1].ended is None
 
 
 def test_what_a_supervisor_holds_is_not_closed(run: RunDir) -> None:

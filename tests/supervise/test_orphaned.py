@@ -4,8 +4,8 @@ record says the truth."""
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import resource
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,19 +19,22 @@ from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
-from bitwatch.supervise import begin, escalation, launch, relaunch, stopping
+from bitwatch.supervise import begin, escalation, launch, relaunch, stopping, taking_over
 from bitwatch.supervise.clean import Cleaner
 from bitwatch.supervise.known_runs import KnownRuns
-from tests.conftest import alive, until
+from tests.conftest import PATIENCE_S, alive, until
 from tests.supervise.standins import (
     ATTEMPT,
     ENDED,
+    WORKER,
     Key,
     Standins,
     made,
     of,
     rank_says,
+    settled,
     start,
+    tags,
     write,
 )
 
@@ -99,6 +102,21 @@ def test_the_end_of_what_is_dead_is_written_down_once(
     assert len(ends(run)) == 1
 
 
+def test_a_record_that_a_full_disk_left_open_is_not_said_to_be_closed(run: RunDir) -> None:
+    """Until there is room again. A limit on the size of files does what a full disk does."""
+    write(run, ATTEMPT)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (run.journal.stat().st_size, limits[1]))
+    try:
+        said = commands.clean(run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert said == f"not written into the record: {run.journal}: the disk is full"
+    assert ends(run) == [] and not run.lock_is_held()
+    assert "the record of attempt 1 is closed" in commands.clean(run)
+    assert len(ends(run)) == 1
+
+
 def test_what_may_only_be_about_to_begin_or_is_held_is_not_closed(tmp_path: Path) -> None:
     young, held = made(tmp_path, age_s=0.0), made(tmp_path)
     write(young, ATTEMPT)
@@ -131,6 +149,7 @@ def test_clean_ends_leftovers_and_gives_the_live_attempt_a_supervisor_again(
     environment = Path(f"/proc/{holder.pid}/environ").read_bytes()
     assert environment and b"BITWATCH_" not in environment and b"outer" not in environment
     assert commands.clean(run) == "nothing is left of ended attempts"
+    cleaned_under_a_supervisor(run, standins)
     standins.end(agent)
     until(lambda: not run.lock_is_held(), "the supervisor to close the record")
     assert [(end.attempt, end.state) for end in ends(run)] == [(1, "failed"), (2, "failed")]
@@ -139,6 +158,21 @@ def test_clean_ends_leftovers_and_gives_the_live_attempt_a_supervisor_again(
     before = run.journal.read_bytes()
     assert begin.start_supervisor(run, 2, "adopt", "late", "test").wait() == 0
     assert run.journal.read_bytes() == before
+
+
+def cleaned_under_a_supervisor(run: RunDir, standins: Standins) -> None:
+    """It ends what it has recorded; of what only has the tag it is told. All is written once."""
+    known = standins.start()
+    tagged = standins.start(looks=WORKER, env=tags(run))
+    write(run, start(known))
+    settled(known, tagged)
+    said = commands.clean(run)
+    assert f"(pid {known[0]})" in said and f"(pid {tagged[0]})" in said
+    assert "not written" not in said
+    assert not alive(known) and not alive(tagged)
+    told = [a.result for a in of(read_all(run.journal)[0], events.Action) if a.name == "clean"]
+    for pid, _ in (known, tagged):
+        assert len([words for words in told if f"(pid {pid})" in words]) == 1, told
 
 
 def test_attach_brings_a_supervisor_to_ranks_that_no_journal_names(
@@ -212,25 +246,37 @@ def test_a_relaunch_that_its_supervisor_did_not_live_to_make_is_told_and_can_be_
     follower = Follower(run)
     follower.poll()
     relaunch.drop_unstarted(run, follower.state)
+    assert run.attempts() == [1, half]  # it is so young that it may be about to begin
+    long_ago = time.time() - 2 * begin.START_S
+    os.utime(run.attempt(half), (long_ago, long_ago))
+    relaunch.drop_unstarted(run, follower.state)
     assert run.attempts() == [1] and not run.attempt(half).exists()
+
+
+def test_what_ends_before_it_can_be_taken_over_is_not_said_to_have_a_supervisor(
+    run: RunDir, standins: Standins
+) -> None:
+    write(run, ATTEMPT, start(standins.start(), "agent"))
+    starting = begin.take_over(run, "test", "test")
+    write(run, ENDED)
+    assert starting is not None
+    words, wrong = taking_over.wait([starting], PATIENCE_S)
+    assert words == [f"{run.id}: attempt 1 had lost its supervisor, and has ended since"]
+    assert wrong == []
 
 
 def test_two_who_take_over_at_once_make_one_supervisor(run: RunDir, standins: Standins) -> None:
     agent: Key = standins.start()
     write(run, ATTEMPT, start(agent, "agent"))
-    program = (
-        "import sys; from pathlib import Path; from bitwatch.record.rundir import RunDir\n"
-        "from bitwatch.supervise import begin\n"
-        "print(begin.take_over(RunDir(Path(sys.argv[1])), 'test', 'test'))"
-    )
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(run.path)], stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    said = sorted(process.communicate()[0].strip() for process in both)
-    assert said in (["0", "1"], ["1", "1"])
+    both = [begin.take_over(run, "test", "test") for _ in range(2)]
+    started = [starting for starting in both if starting]
+    assert len(started) == 2
+    words, wrong = taking_over.wait(started, 0.0)  # as if there were hundreds of them
+    assert wrong == [] and len(words) == 2
+    assert all("was asked to take over, and has not answered yet" in said for said in words)
+    words, wrong = taking_over.wait(started, PATIENCE_S)
+    assert words == [f"{run.id}: attempt 1 had lost its supervisor and has a new one"]
+    assert wrong == []
     standins.end(agent)
     until(lambda: not run.lock_is_held(), "the supervisor to close the record")
     adopted = [a.name for a in of(read_all(run.journal)[0], events.Action)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch import config as configuration
+from bitwatch.attach import commands
 from bitwatch.plan.facts import (
     CacheFacts,
     DataFacts,
@@ -24,7 +26,8 @@ from bitwatch.plan.preflight import make_plan
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir, RunDirError
-from bitwatch.supervise import begin, relaunch, stopping
+from bitwatch.supervise import begin, holding, relaunch, stopping
+from tests.supervise.standins import ATTEMPT, ENDED, write
 
 
 @pytest.fixture
@@ -211,3 +214,31 @@ def test_a_checkpoint_of_another_model_is_never_gone_on_from(run: RunDir) -> Non
     model["d_model"] = 128
     (saved / "manifest.json").write_text(json.dumps(manifest))
     assert relaunch.following(run, 1, "indexed").plan.resume == "new-epoch"
+
+
+def test_a_relaunch_while_somebody_writes_into_the_record_is_no_stop(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever holds the lock for that is no supervisor, which would find the wish; what is said of
+    who has it instead is true."""
+    write(run, ATTEMPT, ENDED)
+    asked: list[tuple[str, relaunch.Wish | None]] = []
+
+    def start(run: RunDir, attempt: int, how: str, by: str, cause: str) -> None:
+        asked.append((how, relaunch.read(run, attempt)))
+        begin.rundir.Lock(run)  # held already
+
+    monkeypatch.setattr(begin, "start_supervisor", start)
+    lock = rundir.Lock(run)
+    with pytest.raises(RunDirError, match=f"not relaunched now .*{os.getpid()}.*; ask again"):
+        commands.relaunch(run, 1, "indexed")
+    ((how, wish),) = asked
+    assert how == "relaunch" and wish and wish.correction == "indexed"
+    assert not run.stop(1).exists()
+    monkeypatch.setattr(holding, "task_of_supervisor", lambda run: (1, "relaunch") if asked else 0)
+    asked.clear()
+    assert commands.relaunch(run, 1, "indexed") == "attempt 1 is being relaunched already"
+    asked.clear()
+    write(run, events.AttemptStarted(attempt=2))
+    assert commands.relaunch(run, 1, "indexed") == "attempt 1 is over; attempt 2 came next"
+    lock.release()
