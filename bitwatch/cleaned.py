@@ -45,9 +45,10 @@ def clean(
         for line in before(found):
             click.echo(line)
         if (question := _question(found)) and not asked and not look_only and screen.is_terminal():
-            asked = click.confirm(question)
+            asked = act = click.confirm(question)
     if asked:
-        found = cleaner.clean(found, pids, f"bitwatch clean (pid {os.getpid()})", _grace_s(run))
+        by = f"bitwatch clean (pid {os.getpid()})"
+        found = cleaner.clean(found, pids, by, _grace_s(run), all_own=act)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
     elif asked:

@@ -175,7 +175,13 @@ def stop(run_id: str, now: bool) -> int:
 @click.option("--all", "everything", is_flag=True, help="Of all runs; so it is without a RUN.")
 @click.option("--dry-run", is_flag=True, help="Only list.")
 @click.option("--yes", is_flag=True, help="End what is proven to be ours and over, unasked.")
-@click.option("--pid", "pids", type=int, multiple=True, help="Also end this one of the others.")
+@click.option(
+    "--pid",
+    "pids",
+    type=int,
+    multiple=True,
+    help="End this one; with --yes as well as all that is ours and over.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The whole result as JSON.")
 def clean(
     run_id: str | None,

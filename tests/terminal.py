@@ -80,14 +80,18 @@ class Terminal:
 
     def leave(self) -> tuple[int, list[str]]:
         """Waits for the end of the command: its exit code, and what it left on the shell."""
-        with contextlib.suppress(pexpect.EOF):
-            while True:
-                self._read(PATIENCE_S)
-        self.child.close()
+        self.gone()
         lines = [line.rstrip() for line in self._screen.display]
         code = self.child.exitstatus
         assert code is not None, f"ended by signal {self.child.signalstatus}"
         return code, [line for line in lines if line]
+
+    def gone(self) -> None:
+        """Waits for the end of the command, whatever ends it, and takes what it writes."""
+        with contextlib.suppress(pexpect.EOF):
+            while True:
+                self._read(PATIENCE_S)
+        self.child.close()
 
     def _read(self, limit_s: float = 0.05) -> None:
         with contextlib.suppress(pexpect.TIMEOUT):

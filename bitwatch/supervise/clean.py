@@ -47,31 +47,35 @@ class Cleaner:
         found.orphaned = [run.id for run in self._in_scope() if run.orphaned]
         return found
 
-    def clean(self, found: Result, chosen: Collection[int], by: str, grace_s: float) -> Result:
-        """Ends what is own, and those of `confirm` and `suspect` whose pid was chosen; adds to
-        `found` how that went."""
-        meant = {
-            (one.pid, one.starttime)
-            for one in (*found.confirm, *found.suspect)
-            if one.pid in chosen
-        }
-        if missing := set(chosen) - {
-            one.pid for one in (*found.own, *found.confirm, *found.suspect)
-        }:
+    def clean(
+        self,
+        found: Result,
+        chosen: Collection[int],
+        by: str,
+        grace_s: float,
+        *,
+        all_own: bool = True,
+    ) -> Result:
+        """Ends what is own, and those whose pid was chosen; adds to `found` how that went. Without
+        `all_own` only the chosen are ended, and nothing else is done to any run."""
+        listed = (*found.own, *found.confirm, *found.suspect)
+        meant = {(one.pid, one.starttime) for one in listed if one.pid in chosen}
+        if missing := set(chosen) - {one.pid for one in listed}:
             pids = ", ".join(map(str, sorted(missing)))
             found.notes.append(f"pid {pids}: is no leftover and no suspect; left alone")
         _, before = _memory_of_gpus()
-        asked = self._ask_supervisors(found)
-        gone = [one for one in found.own if not lives(one.pid, one.starttime)]
+        asked = self._ask_supervisors(found) if all_own else set()
+        own = [one for one in found.own if all_own or one.pid in chosen]
+        gone = [one for one in own if not lives(one.pid, one.starttime)]
         for one in gone:
             one.ended = BY_ITS_SUPERVISOR if one.run in asked else "by itself"
-        ended, left = cleanup.clean(lambda: self._targets(meant), grace_s)
+        ended, left = cleanup.clean(lambda: self._targets(meant, all_own), grace_s)
         found.killed = [*gone, *(self._named(one) for one in ended)]
         found.survivors = [self._named(one) for one in left]
         self._machine.verdicts()
-        found.shared_memory = self._unlink()
+        found.shared_memory = self._unlink() if all_own else []
         found.freed_gpu_mib = _freed(before, {one.pid for one in found.killed})
-        self._look_after_runs(found, by)
+        self._look_after_runs(found, by, all_own)
         return found
 
     # -- processes --------------------------------------------------------------------------
@@ -83,15 +87,15 @@ class Cleaner:
         self._seen |= {verdict.key: verdict for verdict in verdicts}
         return verdicts
 
-    def _targets(self, meant: Collection[Key]) -> Sequence[cleanup.Target]:
+    def _targets(self, meant: Collection[Key], all_own: bool) -> Sequence[cleanup.Target]:
         """Looks once more while somebody is so young that nobody can say whose it is."""
         deadline = time.monotonic() + SETTLED_S
         while True:
             targets = [
                 cleanup.Target(verdict.key, verdict.role)
                 for verdict in self._verdicts()
-                if verdict.class_ == "own"
-                or (verdict.class_ in ("confirm", "suspect") and verdict.key in meant)
+                if (verdict.class_ == "own" and all_own)
+                or (verdict.class_ in ("own", "confirm", "suspect") and verdict.key in meant)
             ]
             if targets or not self._machine.unsettled or time.monotonic() > deadline:
                 return targets
@@ -172,9 +176,9 @@ class Cleaner:
                     answered.add(id_)
         return answered
 
-    def _look_after_runs(self, found: Result, by: str) -> None:
-        """What was done goes into each run's own record; a run that has lost its supervisor is
-        closed when nothing of it lives, else it is given a new one."""
+    def _look_after_runs(self, found: Result, by: str, all_own: bool) -> None:
+        """What was done goes into each run's own record; with `all_own` a run that has lost its
+        supervisor is closed when nothing of it lives, else it is given a new one."""
         concerned = {one.run for one in (*found.killed, *found.survivors) if one.run}
         for id_ in sorted(concerned - {run.id for run in self._machine.runs}):
             found.notes.append(f"{id_}: has no record any more in which this could be written")
@@ -188,9 +192,9 @@ class Cleaner:
             ]
             left = [one for one in found.survivors if one.run == facts.id]
             try:
-                if killed or left or facts.unclosed:
+                if killed or left or (facts.unclosed and all_own):
                     found.closed += closing.settle(run, killed, left, by)
-                if facts.orphaned and (starting := begin.take_over(run, by, "clean")):
+                if facts.orphaned and all_own and (starting := begin.take_over(run, by, "clean")):
                     started.append(starting)
             except (RunDirError, OSError) as error:
                 found.notes.append(str(error))

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -27,6 +29,8 @@ from bitwatch.tui import keys
 from bitwatch.tui.host import Commands
 from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import DEFAULT, variables_of
+
+LEAVE_S = 3.0  # that a terminal has to take the last lines
 
 
 class Source(Protocol):
@@ -83,6 +87,7 @@ class Bitwatch(App[None]):
         self.crash: BaseException | None = None
         self.answer: Any = None
         self.seen: View | None = None
+        self._handlers: dict[int, Any] = {}  # of signals, as they were before
         self._complaints = list(complaints)
         self._choose = choose
         self._open_run = open_run
@@ -102,14 +107,26 @@ class Bitwatch(App[None]):
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
-                loop.add_signal_handler(number, self.detach)
+            with contextlib.suppress(ValueError):  # not in the main thread
+                # Not the loop's own: it stands still with a terminal that takes nothing.
+                before = signal.signal(number, lambda *_: self._told_to_leave(loop))
+                self._handlers[number] = before
         for text in self._complaints:
             self.notify(text, severity="warning", timeout=10, markup=False)
         if self.source is not None:
             self._follow(self.source)
         elif self._choose is not None:
             self.push_screen(self._choose(), self._chosen)
+
+    def on_unmount(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _told_to_leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """By a signal. A terminal that takes nothing any more (ctrl+s, a stalled connection)
+        must not hold a viewer that somebody wants gone."""
+        threading.Thread(target=_leave_anyway, name="leaving", daemon=True).start()
+        loop.call_soon_threadsafe(self.detach)
 
     def _chosen(self, answer: Any) -> None:
         self.answer = answer
@@ -207,3 +224,8 @@ def _run(screen: Screen[Any], action: str) -> Callable[[], Any]:
         await screen.run_action(action)
 
     return go
+
+
+def _leave_anyway() -> None:
+    time.sleep(LEAVE_S)
+    os._exit(0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import termios
 from pathlib import Path
 
 import pytest
 
-from bitwatch.record import rundir
+from bitwatch.record import kernel, rundir
 from tests.conftest import Shell, until, without_roots_rights
 from tests.terminal import Terminal
 from tests.tui import recorded
@@ -163,3 +166,16 @@ def test_a_crash_restores_the_terminal_and_leaves_a_file(shell: Shell) -> None:
     assert screen.raw.rstrip().endswith(b".txt")
     assert b"\x1b[?1049l" in screen.raw and b"\x1b[?25h" in screen.raw
     until(lambda: not screen.child.isalive(), "the viewer to be gone")
+
+
+def test_a_terminal_that_takes_nothing_holds_no_viewer_that_is_told_to_leave(shell: Shell) -> None:
+    live = recorded.make(shell.home)
+    lock = rundir.Lock(live)
+    with Terminal(shell, "attach", live.id) as screen:
+        screen.see("demo", "detach")
+        terminal = os.open(f"/proc/{screen.pid}/fd/1", os.O_RDWR | os.O_NOCTTY)
+        termios.tcflow(terminal, termios.TCOOFF)  # as ctrl+s does
+        os.kill(screen.pid, signal.SIGTERM)
+        until(lambda: kernel.starttime(screen.pid) is None, "the viewer to leave")
+        os.close(terminal)
+    lock.release()

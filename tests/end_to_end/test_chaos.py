@@ -176,7 +176,7 @@ def test_random_kills_leave_nothing_behind_and_harm_nobody(
                     os.kill(screen.pid, number)
                     if number == signal.SIGSTOP:
                         os.kill(screen.pid, signal.SIGKILL)
-                    screen.child.wait()
+                    screen.gone()
                 kills += 1
             else:
                 kills += kill(run, role, number, chance)

@@ -22,6 +22,7 @@ from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from tests.conftest import Shell, alive, until, without_roots_rights
+from tests.supervise.standins import settled
 
 pytestmark = pytest.mark.slow
 CROWD = str(Path(__file__).parent.parent / "supervise" / "crowd.py")
@@ -117,6 +118,7 @@ def test_five_hundred_leftovers_and_as_many_that_look_the_same(
     ]
     journal(run, *recorded)
     innocent = crowd.start(500, "willing")
+    settled(*mine)
     listed = clean(shell, "--all", "--dry-run")
     assert pids(listed["own"]) == {pid for pid, _ in mine}
     assert pids(listed["suspect"]) >= {pid for pid, _ in innocent}
@@ -170,7 +172,7 @@ def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_
 ) -> None:
     shell = Shell(tmp_path)
     run = ended_run(shell.home)
-    (own,) = crowd.start(1, "willing", **tags(run))
+    chosen, own = crowd.start(2, "willing", **tags(run))
     notebook = subprocess.Popen(["/bin/sleep", "600"], env=tags(run), start_new_session=True)
     key = (notebook.pid, kernel.starttime(notebook.pid) or 0)
     rundir.remove(run.path)
@@ -180,10 +182,12 @@ def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_
 
         def judged() -> bool:
             found.update(clean(shell, "--all"))
-            return own[0] in pids(found["own"]) and key[0] in pids(found["confirm"])
+            return {chosen[0], own[0]} <= pids(found["own"]) and key[0] in pids(found["confirm"])
 
         until(judged, "both to be old enough to be judged")
         assert "whose folder is gone" in found["own"][0]["why"]
+        assert pids(clean(shell, "--pid", str(chosen[0]))["killed"]) == {chosen[0]}
+        assert alive(own) and alive(key)
         done = clean(shell, "--all", "--yes")
         assert pids(done["killed"]) == {own[0]}
         assert alive(key) and not alive(own)
