@@ -41,6 +41,7 @@ class Tree:
         self._minute_ends = time.monotonic() + MINUTE_S
         self._shared: dict[Key, set[str]] = {}
         self._shared_due = time.monotonic() + 1.0
+        self.told: set[Key] = set()  # of whose start we have written
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
 
@@ -147,11 +148,12 @@ class Tree:
         renamed = settled and self._provisional.get(stat.key, command) != command
         if unsure or (self._recorded.get(stat.key) == role and not renamed):
             return
+        first_of_agent = role == "agent" and stat.key not in self._recorded
         self._recorded[stat.key] = role
         self._provisional.pop(stat.key, None)
         if not settled:
             self._provisional[stat.key] = command
-        self._journal.write(
+        whole = self._journal.write(
             events.ProcessStart(
                 pid=stat.pid,
                 starttime=stat.starttime,
@@ -161,12 +163,16 @@ class Tree:
                 worker=worker,
                 attempt=self._attempt,
                 command=command,
-            )
+            ),
+            last_word=first_of_agent,  # a training that no record names could not be found
         )
+        if whole:
+            self.told.add(stat.key)
 
     def _record_exit(self, key: Key) -> None:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
+        self.told.discard(key)
         self._provisional.pop(key, None)
         ended = self._exits.get(key[0])
         self._journal.write(
