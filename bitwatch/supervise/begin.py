@@ -56,6 +56,15 @@ def create(home: Path, config: Config, facts: Facts, command: list[str]) -> RunD
     return run
 
 
+def name_gpus(run: RunDir, gpus: events.Gpus) -> None:
+    """Writes which GPUs and which driver a run has into its run.json, if that can be."""
+    with contextlib.suppress(OSError, RunDirError):
+        identity = run.identity()
+        identity.gpus = [gpu.uuid or f"GPU {gpu.index}" for gpu in gpus.gpus]
+        identity.versions["driver"] = gpus.note.removeprefix("driver ") or None
+        rundir.write_identity(run, identity)
+
+
 def not_resumable(run: RunDir, config: Config) -> tuple[list[str], list[str]]:
     """What makes the model of `config` another one than the newest checkpoint's, and what keeps
     its place in the text from being found again; empty when nothing does, or when there is no

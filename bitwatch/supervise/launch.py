@@ -6,8 +6,8 @@ is the shim between the supervisor and torchrun: it hands its own pid down as BI
 (the ranks check it against their parent), lets PROGRAM prepare the text if there is one, and
 becomes torchrun by exec. One pid is the agent from the beginning to the end: whoever adopts,
 stops or cleans up need not know what it is just doing. With --when-recorded it does nothing
-before its supervisor has written its pid into the record: a training that no record names
-could neither be taken over nor be stopped.
+before its supervisor has written its pid into the record, and ends when that cannot be: a
+training that no record names could neither be taken over nor be stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from bitwatch.config import Config
 from bitwatch.record.rundir import RunDir
@@ -37,6 +39,14 @@ def trainer_script(program: str = "train.py") -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("the trainer package is not installed beside bitwatch")
     return Path(next(iter(spec.submodule_search_locations))) / program
+
+
+def plan_of(run: RunDir, attempt: int) -> dict[str, Any]:
+    """What an attempt was planned to be; nothing where that cannot be read."""
+    try:
+        return msgspec.json.decode(run.plan(attempt).read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return {}
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
@@ -94,7 +104,7 @@ def agent_command(config: Config) -> list[str]:
 
 class Agent(NamedTuple):
     """An agent that waits until its supervisor says `go`. When the supervisor dies before that,
-    it ends without having done anything."""
+    or says `refuse`, it ends without having done anything."""
 
     pid: int
     pipe: int
@@ -102,6 +112,9 @@ class Agent(NamedTuple):
     def go(self) -> None:
         with contextlib.suppress(OSError):  # it is dead already, and that will be noticed
             os.write(self.pipe, b"\n")
+        os.close(self.pipe)
+
+    def refuse(self) -> None:
         os.close(self.pipe)
 
 
@@ -140,7 +153,7 @@ def start_agent(run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s
 
 def _wait_to_be_recorded() -> None:
     if not os.read(0, 1):
-        sys.exit("the supervisor died before it could record this process; nothing was started")
+        sys.exit("the supervisor could not record this process; nothing was started")
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

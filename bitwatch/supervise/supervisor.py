@@ -18,8 +18,6 @@ import sys
 import time
 from pathlib import Path
 
-import msgspec
-
 from bitwatch import config as configuration
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower, Liveness, lives
@@ -29,6 +27,7 @@ from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
 from bitwatch.sense import session, shared_memory
 from bitwatch.supervise import (
+    begin,
     cleanup,
     control,
     ending,
@@ -61,7 +60,7 @@ class Supervisor:
         self.lock = lock
         self.attempt = attempt
         self.config = configuration.load(run.config(attempt), lenient=True)
-        self.plan = _plan(run, attempt)
+        self.plan = launch.plan_of(run, attempt)
         self.journal = JournalWriter(run.journal, run.reserve)
         self.samples = SampleWriter(run.samples)
         self.follower = Follower(run)
@@ -76,6 +75,7 @@ class Supervisor:
         self.escalation = Escalation(run, attempt, self._grace_s, self.journal)
         self.wish: relaunch.Wish | None = None  # that was heard
         self.identified = False
+        self.refused = ""  # why the agent was not let go
 
     # -- beginning ----------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class Supervisor:
         if self.attempt == 1:
             self.journal.write(events.RunStarted(run=self.run.id, name=self.config.run.name))
         c = self.config
-        self.journal.write(
+        told = self.journal.write(
             events.AttemptStarted(
                 attempt=self.attempt,
                 cause=cause,
@@ -104,13 +104,18 @@ class Supervisor:
                 grace_s=grace_s,
                 relaunch_of=relaunch_of,
                 correction=correction,
-            )
+            ),
+            last_word=True,  # without it and the agent's start nobody could find what goes on
         )
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
         agent = launch.start_agent(self.run, self.attempt, c, on_cpu, grace_s)
         self.agent = (agent.pid, kernel.starttime(agent.pid) or 0)
         self._look()
-        agent.go()  # recorded: should we die from now on, it can be found
+        if told and self.agent in self.tree.told:
+            agent.go()  # recorded: should we die from now on, it can be found
+        else:
+            agent.refuse()
+            self.refused = f"nothing was launched: {self.run.journal}: the disk is full"
 
     def adopt(self, by: str) -> bool:
         """False when another one took it over before, and has brought it to its end."""
@@ -204,11 +209,7 @@ class Supervisor:
         if self.identified or gpus.source != "nvml":
             return
         self.identified = True
-        with contextlib.suppress(OSError, rundir.RunDirError):
-            identity = self.run.identity()
-            identity.gpus = [gpu.uuid or f"GPU {gpu.index}" for gpu in gpus.gpus]
-            identity.versions["driver"] = gpus.note.removeprefix("driver ") or None
-            rundir.write_identity(self.run, identity)
+        begin.name_gpus(self.run, gpus)
 
     # -- stopping -----------------------------------------------------------------------
 
@@ -241,8 +242,7 @@ class Supervisor:
     def _finish(self) -> tuple[str, str]:
         """Ends what is left, says how it ended, and closes the record."""
         for _ in range(5):  # what was just being forked is seen by the next scan
-            targets = self._leftovers()
-            if not targets:
+            if not (targets := self._leftovers()):
                 break
             cleanup.end(targets, self.config.watch.leftover_grace_s, self._reap)
         self._wait_for_trackers()
@@ -256,6 +256,8 @@ class Supervisor:
             self.run.logs(self.attempt),
             self.escalation.forced,
         )
+        if self.refused:
+            state, cause = "failed", self.refused
         if state == "failed" and not (self.agent_exit and self.agent_exit.signal):
             self.follower.poll()  # who died first, and how, is known only now
             self.watch.look(self._view(), time.time(), self._around())
@@ -299,12 +301,10 @@ class Supervisor:
     def _signals(self, numbers: bytes) -> None:
         for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
-                by = f"{signal.Signals(number).name} to the supervisor"
-                self.ask_to_stop(by)
+                self.ask_to_stop(f"{signal.Signals(number).name} to the supervisor")
 
     def _answer(self) -> None:
-        received = self.server.receive()
-        if received is not None:
+        if received := self.server.receive():
             peer, request = received
             control.reply(peer, requests.answer(self, request))
 
@@ -348,13 +348,6 @@ def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -
         ended = supervisor.supervise()
         following = relaunch.take_up(run, attempt, ended, supervisor.journal, supervisor.wish)
         supervisor.close()
-
-
-def _plan(run: RunDir, attempt: int) -> dict:
-    try:
-        return msgspec.json.decode(run.plan(attempt).read_bytes())
-    except (OSError, msgspec.MsgspecError):
-        return {}
 
 
 if __name__ == "__main__":

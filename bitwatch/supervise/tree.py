@@ -45,6 +45,7 @@ class Tree:
         self._shared_due = time.monotonic() + 1.0
         self._looked_at = 0.0
         self._leaders: dict[int, int] = {}  # of the agent and the ranks: start time by pid
+        self.told: set[Key] = set()  # of whose start we have written
         self.own: dict[Key, Stat] = {}
         self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
 
@@ -164,11 +165,12 @@ class Tree:
         renamed = settled and self._provisional.get(stat.key, command) != command
         if unsure or (self._recorded.get(stat.key) == role and not renamed):
             return
+        first_of_agent = role == "agent" and stat.key not in self._recorded
         self._recorded[stat.key] = role
         self._provisional.pop(stat.key, None)
         if not settled:
             self._provisional[stat.key] = command
-        self._journal.write(
+        whole = self._journal.write(
             events.ProcessStart(
                 pid=stat.pid,
                 starttime=stat.starttime,
@@ -178,8 +180,11 @@ class Tree:
                 worker=worker,
                 attempt=self._attempt,
                 command=command,
-            )
+            ),
+            last_word=first_of_agent,  # a training that no record names could not be found
         )
+        if whole:
+            self.told.add(stat.key)
 
     def _is_among_ours(self, stat: Stat) -> bool:
         """Whether it is in the session of the agent or of a rank, be that alive or dead."""
@@ -189,6 +194,7 @@ class Tree:
     def _record_exit(self, key: Key, seen_at: float) -> None:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
+        self.told.discard(key)
         self._provisional.pop(key, None)
         ended = self.exit_of(key)
         self._journal.write(

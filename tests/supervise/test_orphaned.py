@@ -22,6 +22,7 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.supervise import begin, escalation, launch, relaunch, stopping, taking_over
 from bitwatch.supervise.clean import Cleaner
 from bitwatch.supervise.known_runs import KnownRuns
+from bitwatch.supervise.supervisor import Supervisor
 from tests.conftest import PATIENCE_S, alive, until
 from tests.supervise.standins import (
     ATTEMPT,
@@ -212,6 +213,26 @@ def test_an_agent_does_nothing_before_it_is_recorded(run: RunDir, recorded: bool
         os.close(agent.pipe)
         assert os.waitstatus_to_exitcode(os.waitpid(agent.pid, 0)[1]) == 1
         assert "nothing was started" in (run.logs(1) / "agent.log").read_text()
+
+
+def test_an_agent_that_a_full_disk_keeps_out_of_the_record_launches_nothing(run: RunDir) -> None:
+    """Not even with the reserve. A limit on the size of files does what a full disk does."""
+    lock = rundir.Lock(run)
+    supervisor = Supervisor(run, 1, lock)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        supervisor.launch("test", "test")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert supervisor.agent is not None and not run.reserve.exists()
+    until(supervisor._ended, "the agent to end")
+    why = f"nothing was launched: {run.journal}: the disk is full"
+    assert supervisor._finish() == ("failed", why)
+    supervisor.close()
+    lock.release()
+    assert [end.cause for end in ends(run)] == [why]  # there is room again
+    assert supervisor.agent_exit and supervisor.agent_exit.status == 1
 
 
 def test_a_stop_that_was_being_forced_is_forced_on(
