@@ -32,6 +32,7 @@ def run(script: str, folder: Path, *arguments: str) -> tuple[dict[str, Any], str
     return json.loads(file.read_bytes()), done.stdout
 
 
+@pytest.mark.long
 def test_the_loops_that_are_compared_train_the_same_model_on_the_same_text(
     tmp_path: Path,
 ) -> None:
@@ -59,6 +60,7 @@ def test_accelerate_is_asked_for_in_one_sentence_where_it_is_missing() -> None:
     assert "'.[bench]'" in done.stdout
 
 
+@pytest.mark.long
 def test_the_gpu_bench_measures_the_model_and_the_trainer_and_invents_nothing_on_a_cpu(
     tmp_path: Path,
 ) -> None:

@@ -39,11 +39,9 @@ METHODS = ("fork", "spawn")
 SOME = [
     ("agent", "importing", "spawn"),
     ("agent", "saving", "fork"),
-    ("rank", "importing", "fork"),
     ("rank", "reading", "spawn"),
     ("rank", "collective", "fork"),
     ("supervisor", "idle", "fork"),
-    ("supervisor", "saving", "spawn"),
 ]
 EVERY = [(victim, stage, method) for victim in VICTIMS for stage in STAGES for method in METHODS]
 SCENES = EVERY if os.environ.get("BITWATCH_DEATHS") == "all" else SOME
