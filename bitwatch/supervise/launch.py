@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bitwatch.config import Config
+from bitwatch.record import events
 from bitwatch.record.rundir import RunDir
 
 WHEN_RECORDED = "--when-recorded"
@@ -47,6 +48,24 @@ def plan_of(run: RunDir, attempt: int) -> dict[str, Any]:
         return msgspec.json.decode(run.plan(attempt).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return {}
+
+
+def started(
+    run: RunDir, attempt: int, config: Config, on_cpu: bool, grace_s: float
+) -> events.AttemptStarted:
+    """What the record says of an attempt as it begins; by whom and why stands nowhere here."""
+    return events.AttemptStarted(
+        attempt=attempt,
+        steps=config.train.steps,
+        ranks=config.parallel.ranks,
+        workers=config.data.workers,
+        device="cpu" if on_cpu else "cuda",
+        log_every=config.train.log_every,
+        stall_s=config.watch.stall_s,
+        start_timeout_s=config.parallel.start_timeout_s,
+        checkpoints=str(run.checkpoints(config.checkpoint.folder)),
+        grace_s=grace_s,
+    )
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:

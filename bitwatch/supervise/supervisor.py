@@ -88,25 +88,11 @@ class Supervisor:
         if self.attempt == 1:
             self.journal.write(events.RunStarted(run=self.run.id, name=self.config.run.name))
         c = self.config
-        told = self.journal.write(
-            events.AttemptStarted(
-                attempt=self.attempt,
-                cause=cause,
-                by=by,
-                steps=c.train.steps,
-                ranks=c.parallel.ranks,
-                workers=c.data.workers,
-                device="cpu" if on_cpu else "cuda",
-                log_every=c.train.log_every,
-                stall_s=c.watch.stall_s,
-                start_timeout_s=c.parallel.start_timeout_s,
-                checkpoints=str(self.run.checkpoints(c.checkpoint.folder)),
-                grace_s=grace_s,
-                relaunch_of=relaunch_of,
-                correction=correction,
-            ),
-            last_word=True,  # without it and the agent's start nobody could find what goes on
-        )
+        started = launch.started(self.run, self.attempt, c, on_cpu, grace_s)
+        started.by, started.cause = by, cause
+        started.relaunch_of, started.correction = relaunch_of, correction
+        # Without it and the agent's start nobody could find what goes on.
+        told = self.journal.write(started, last_word=True)
         self.journal.write(events.DataPlanned(attempt=self.attempt, plan=self.plan))
         agent = launch.start_agent(self.run, self.attempt, c, on_cpu, grace_s)
         self.agent = (agent.pid, kernel.starttime(agent.pid) or 0)

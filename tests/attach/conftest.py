@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from bitwatch.record import events, kernel, rundir
-from bitwatch.record.journal import JournalWriter
+from bitwatch.record import events, kernel
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Key
+from tests.supervise.standins import ended_run
 
 NOBODY_UID = 65534
 WORKER = "python -c from multiprocessing.spawn import spawn_main; spawn_main(pipe_handle=7)"
@@ -28,21 +28,6 @@ print(os.posix_spawn("/bin/sleep", [{WORKER!r}, "600"], {{}}, file_actions=close
 """
 
 Start = Callable[..., Key]
-
-
-def ended_run(home: Path) -> RunDir:
-    run = rundir.create(home, "demo")
-    rundir.new_attempt(run)
-    journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
-    journal(run, events.AttemptEnded(attempt=1, state="failed"))
-    return run
-
-
-def journal(run: RunDir, *records: events.Record) -> None:
-    writer = JournalWriter(run.journal)
-    for record in records:
-        writer.write(record)
-    writer.close()
 
 
 def recorded(key: Key, role: str = "worker", attempt: int = 1, **facts: Any) -> events.ProcessStart:

@@ -21,13 +21,12 @@ from tests.attach.conftest import (
     NOBODY_UID,
     WORKER,
     Start,
-    ended_run,
-    journal,
     needs_root,
     recorded,
     tags,
 )
 from tests.conftest import until
+from tests.supervise.standins import ended_run, write
 
 NOT_A_PID = (1 << 22) + 7  # more than any kernel gives out
 
@@ -52,9 +51,9 @@ def test_each_process_is_in_its_group_with_its_proof(
     left, theirs, alive = start(), start(), start()
     daemon = start(env=tags(run), start_new_session=True)
     innocent = start()
-    journal(run, recorded(left, "worker", rank=1, worker=0))
-    journal(other_run, recorded(theirs, "rank", rank=0), events.AttemptStarted(attempt=2))
-    journal(other_run, recorded(alive, "rank", attempt=2))
+    write(run, recorded(left, "worker", rank=1, worker=0))
+    write(other_run, recorded(theirs, "rank", rank=0), events.AttemptStarted(attempt=2))
+    write(other_run, recorded(alive, "rank", attempt=2))
     lock = rundir.Lock(other_run)  # its attempt 2 lives
     others = Others(run)
     found: dict[int, Other] = {}
@@ -85,7 +84,7 @@ def test_each_process_is_in_its_group_with_its_proof(
 
 
 def test_ourselves_are_named_and_cannot_be_signalled(run: RunDir) -> None:
-    journal(run, recorded((os.getpid(), kernel.own_starttime())))
+    write(run, recorded((os.getpid(), kernel.own_starttime())))
     me = by_pid(Others(run).look(RunState()))[os.getpid()]
     assert (me.group, me.barred) == ("leftover", "this program itself, or what started it")
 
@@ -102,9 +101,9 @@ def test_who_else_holds_a_gpu_is_shown_and_our_live_attempt_is_not(
     run: RunDir, start: Start, device: int
 ) -> None:
     user, rank, left, foreign = (start(stdin=device) for _ in range(4))
-    journal(run, recorded(left), events.AttemptStarted(attempt=2), recorded(rank, "rank", 2))
+    write(run, recorded(left), events.AttemptStarted(attempt=2), recorded(rank, "rank", 2))
     other_run = ended_run(run.path.parent)
-    journal(other_run, events.AttemptStarted(attempt=2), recorded(foreign, "rank", 2))
+    write(other_run, events.AttemptStarted(attempt=2), recorded(foreign, "rank", 2))
     locks = [rundir.Lock(one) for one in (run, other_run)]
     state = named((rank[0], 5.0), (left[0], 7.5), (foreign[0], None), (user[0], 100.0))
     found = by_pid(Others(run).look(state))
@@ -160,7 +159,7 @@ def test_it_looks_more_often_while_something_is_left_and_never_takes_much_of_a_c
 ) -> None:
     others = Others(run)
     assert others.is_due()
-    journal(run, recorded(start()))
+    write(run, recorded(start()))
     others.look(RunState())
     assert not others.is_due()
     assert others._next - time.monotonic() <= looking.WATCHED_S

@@ -178,4 +178,6 @@ def test_a_terminal_that_takes_nothing_holds_no_viewer_that_is_told_to_leave(she
         os.kill(screen.pid, signal.SIGTERM)
         until(lambda: kernel.starttime(screen.pid) is None, "the viewer to leave")
         os.close(terminal)
+        screen.gone()
+        assert screen.child.exitstatus == 0 and screen.child.signalstatus is None
     lock.release()

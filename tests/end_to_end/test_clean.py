@@ -18,11 +18,11 @@ import pytest
 from bitwatch import config as configuration
 from bitwatch.attach import commands
 from bitwatch.record import events, kernel, rundir
-from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from tests.conftest import Shell, alive, until, without_roots_rights
-from tests.supervise.standins import settled
+from tests.supervise.standins import ended_run, settled, write
 
 pytestmark = pytest.mark.slow
 CROWD = str(Path(__file__).parent.parent / "supervise" / "crowd.py")
@@ -67,21 +67,6 @@ def crowd() -> Iterator[Crowd]:
     made.end()
 
 
-def ended_run(home: Path) -> RunDir:
-    run = rundir.create(home, "demo")
-    rundir.new_attempt(run)
-    journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
-    journal(run, events.AttemptEnded(attempt=1, state="failed"))
-    return run
-
-
-def journal(run: RunDir, *records: events.Record) -> None:
-    writer = JournalWriter(run.journal)
-    for record in records:
-        writer.write(record)
-    writer.close()
-
-
 def tags(run: RunDir) -> dict[str, str]:
     return {
         "BITWATCH_RUN": run.id,
@@ -116,7 +101,7 @@ def test_five_hundred_leftovers_and_as_many_that_look_the_same(
         events.ProcessStart(pid=pid, starttime=at, role="worker", rank=0, worker=0, attempt=1)
         for pid, at in mine[::2]
     ]
-    journal(run, *recorded)
+    write(run, *recorded)
     innocent = crowd.start(500, "willing")
     settled(*mine)
     listed = clean(shell, "--all", "--dry-run")
@@ -148,7 +133,7 @@ def test_from_a_killed_agent_to_a_clean_machine_by_one_key(tmp_path: Path, crowd
         run = rundir.create(tmp_path / "runs", f"run-{number}")
         rundir.new_attempt(run)
         run.config(1).write_text(configuration.dump(config))
-        journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+        write(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
         (agent,) = crowd.start(1, "willing", **tags(run))
         workers = crowd.start(8, "deaf", **tags(run))
         roles = {agent: "agent", **dict.fromkeys(workers, "worker")}
@@ -156,7 +141,7 @@ def test_from_a_killed_agent_to_a_clean_machine_by_one_key(tmp_path: Path, crowd
             events.ProcessStart(pid=pid, starttime=at, role=role, attempt=1)
             for (pid, at), role in roles.items()
         ]
-        journal(run, *recorded)
+        write(run, *recorded)
         began = time.monotonic()
         assert processes.send_signal(*agent, signal.SIGKILL)
         said = commands.clean(run)
@@ -204,7 +189,7 @@ def test_two_cleanups_at_once_end_everything_and_tell_it_once(tmp_path: Path, cr
     shell = Shell(tmp_path)
     run = ended_run(shell.home)
     mine = [*crowd.start(30, "willing", **tags(run)), *crowd.start(10, "deaf", **tags(run))]
-    journal(
+    write(
         run,
         *(events.ProcessStart(pid=pid, starttime=at, role="worker", attempt=1) for pid, at in mine),
     )
@@ -233,7 +218,7 @@ def test_a_record_that_cannot_be_written_keeps_nobody_alive(tmp_path: Path) -> N
         events.ProcessStart(pid=pid, starttime=at, role="rank", rank=0, attempt=1)
         for pid, at in (key, parent)
     ]
-    journal(run, *starts)
+    write(run, *starts)
     rundir.Lock(run).release()
     for path in (run.lock_file, run.journal, run.path):
         path.chmod(0o500 if path.is_dir() else 0o400)
@@ -254,7 +239,7 @@ def test_a_run_of_which_nothing_lives_is_closed_and_only_when_asked(tmp_path: Pa
     shell = Shell(tmp_path)
     run = rundir.create(shell.home, "demo")
     rundir.new_attempt(run)
-    journal(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+    write(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
     identity = run.identity()
     identity.created -= 3600.0
     rundir.write_identity(run, identity)

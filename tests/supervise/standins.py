@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from bitwatch.record import events, kernel, rundir
@@ -99,6 +100,15 @@ def write(run: RunDir, *records: events.Record) -> None:
     for record in records:
         writer.write(record)
     writer.close()
+
+
+def ended_run(home: Path) -> RunDir:
+    """Of one attempt, which has failed."""
+    run = rundir.create(home, "demo")
+    rundir.new_attempt(run)
+    write(run, events.AttemptStarted(attempt=1, steps=10, ranks=2))
+    write(run, events.AttemptEnded(attempt=1, state="failed"))
+    return run
 
 
 def start(key: Key, role: str = "worker", attempt: int = 1) -> events.ProcessStart:

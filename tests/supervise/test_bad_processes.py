@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ from tests.supervise.standins import (
     WORKER,
     Key,
     Standins,
-    made,
     of,
     settled,
     start,
@@ -42,18 +40,6 @@ NEXT_PID = Path("/proc/sys/kernel/ns_last_pid")
 NOBODY = 65534
 # From then on what it has in /proc looks like root's.
 HIDDEN = "import os, signal; os.setuid(65534); print(flush=True); signal.pause()"
-
-
-@pytest.fixture
-def standins() -> Iterator[Standins]:
-    made = Standins()
-    yield made
-    made.end_all()
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return made(tmp_path)
 
 
 def verdicts(run: RunDir) -> dict[int, Verdict]:
@@ -90,7 +76,9 @@ def test_a_pid_that_means_another_process_by_now_is_not_signalled(
     cleaner = Cleaner(run.path.parent, run)
     found = cleaner.look()
     assert [one.pid for one in found.own] == [worker[0]]
-    time.sleep(0.02)  # a start time is told in hundredths of a second
+    began = processes.read_stat(worker[0])
+    assert began  # a start time is told in hundredths of a second
+    until(lambda: processes.age_s(began) > 0.02, "another one to begin later")
     standins.end(worker)
     innocent = with_pid(worker[0], standins)
     assert innocent[0] == worker[0] and innocent != worker

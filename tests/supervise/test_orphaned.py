@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,18 +45,6 @@ STOPPED_NOW = events.Action(
 ESCALATED = events.Action(name="escalate", by="supervisor", on="attempt 1", result="SIGTERM")
 BY_FORCE = "stopped by me, without a checkpoint (at once)"
 REPORT = "  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 77)\n"
-
-
-@pytest.fixture
-def standins() -> Iterator[Standins]:
-    made = Standins()
-    yield made
-    made.end_all()
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return made(tmp_path)
 
 
 def ends(run: RunDir) -> list[events.AttemptEnded]:

@@ -257,6 +257,7 @@ async def test_a_command_that_fails_is_a_sentence(
         monkeypatch.setattr(at.commands, "clean", refuse)
         await at.press("c")
         await at.until(lambda: "no room" in at.toasts())
+        assert at.app.screen is at.dashboard and at.commands.asked == []
 
 
 async def test_the_footer_names_keys_and_is_clickable(stage: Open) -> None:
@@ -273,6 +274,7 @@ async def test_the_alerts_why_is_clickable(stage: Open) -> None:
         line = next(row for row in at.text().splitlines() if "[w]" in row)
         await at.pilot.click("#alerts", offset=(line.index("[w]") + 1, 0))
         await at.until(lambda: isinstance(at.app.screen, Why))
+        assert at.dashboard.view.alerts[0].text in " ".join(at.text().split())
 
 
 def test_no_two_keys_are_the_same() -> None:
