@@ -39,8 +39,11 @@ class Record(
 
 
 class RunStarted(Record):
+    """`foreign`: a training that bitwatch did not start, and only watches."""
+
     name: str = ""
     run: str = ""
+    foreign: bool = False
 
 
 class AttemptStarted(Record):
@@ -90,6 +93,28 @@ class Alert(Record):
     next: str = ""
     cleared: bool = False
     attempt: int = 0
+
+
+class Wait(msgspec.Struct, omit_defaults=True):
+    """Where one rank was when somebody looked. kind: data (for its reader), collective (for the
+    other ranks), checkpoint, compile, prepare, stopped (by a signal), kernel (in state D), busy
+    (it computes), other, unknown. `where` names the place, as in "DataLoader queue.get" or
+    "all_reduce"; `evidence` how that is known: frames, innermost first, or what the kernel says.
+    `since_s`: for how long, where somebody knows."""
+
+    rank: int
+    kind: str = "unknown"
+    where: str = ""
+    since_s: float | None = None
+    evidence: list[str] = []
+
+
+class Stuck(Record):
+    """Where the ranks of an attempt that takes no step wait, and in one sentence for whom."""
+
+    attempt: int = 0
+    text: str = ""
+    waits: list[Wait] = msgspec.field(default_factory=list)
 
 
 class AttemptEnded(Record):
@@ -248,6 +273,7 @@ class Step(Record):
     mfu: float | None = None
     allocated_mib: float | None = None
     reserved_mib: float | None = None
+    wait_s: float | None = None  # of step_s, in which this rank waited for the others' word
     skipped: int = 0  # steps skipped so far for a not-finite loss or gradient
 
 

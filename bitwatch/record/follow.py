@@ -81,7 +81,7 @@ class Follower:
         return news
 
     def _ends(self, source: Source) -> int | None:
-        if source.kind == "journal" or not (self._glance or self._newest_first):
+        if source.kind in ("journal", "history") or not (self._glance or self._newest_first):
             return None
         return GLANCE_BYTES
 
@@ -141,6 +141,8 @@ class Follower:
                     found.append((Source("rank", attempt, int(match[1])), folder / name))
                 elif name == self.run.prepare(attempt).name:
                     found.append((Source("prepare", attempt), folder / name))
+                elif name == self.run.history(attempt).name and not self._glance:
+                    found.append((Source("history", attempt), folder / name))
             over = self._newest_first and attempt < attempts[-1]
             for name in () if self._glance or over else newest_accounts(_names(folder / "readers")):
                 source = Source("reader", attempt, name=name)

@@ -45,6 +45,9 @@ class Identity(msgspec.Struct, kw_only=True):
     git_commit: str | None = None
     socket: str = ""
     format: int = 1
+    foreign: bool = False  # a training that bitwatch did not start; `command` is its launcher's
+    root: tuple[int, int] | None = None  # pid and start time of that launcher; None: a log alone
+    logs: list[str] = []  # its logs, by path
 
 
 class Holder(msgspec.Struct, kw_only=True):
@@ -105,6 +108,14 @@ class RunDir:
 
     def rank(self, n: int, rank: int) -> Path:
         return self.attempt(n) / f"rank{rank}.jsonl"
+
+    def history(self, n: int) -> Path:
+        """Steps of a log that were printed before anybody watched it: fewer than there were."""
+        return self.attempt(n) / "history.jsonl"
+
+    def stacks(self, n: int, rank: int) -> Path:
+        """Where a rank writes what its threads do, when it is asked to by a signal."""
+        return self.attempt(n) / "stacks" / f"rank{rank}.txt"
 
     def reader(self, n: int, rank: int, loader: str, worker: int, incarnation: str) -> Path:
         return self.attempt(n) / "readers" / f"{rank}-{loader}-{worker}-{incarnation}.jsonl"

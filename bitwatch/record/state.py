@@ -21,7 +21,7 @@ RECENT_STEPS = 64  # step records kept whole: for the median step time, and for 
 
 
 class Source(NamedTuple):
-    """Which file a record came from. `kind`: journal, samples, prepare, rank or reader."""
+    """Which file a record came from. `kind`: journal, samples, prepare, rank, history or reader."""
 
     kind: str
     attempt: int = 0
@@ -58,6 +58,7 @@ class AttemptState(msgspec.Struct):
 
     started: events.AttemptStarted | None = None
     planned: events.DataPlanned | None = None
+    stuck: events.Stuck | None = None
     ended: events.AttemptEnded | None = None
 
 
@@ -124,6 +125,11 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
         for record in records:
             _rank(rank, record)
+    elif source.kind == "history":
+        rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
+        for record in records:
+            if isinstance(record, events.Step):
+                rank.loss.add(record.step, record.loss)
     elif source.kind == "reader":
         for record in records:
             if isinstance(record, events.Reader):
@@ -144,6 +150,8 @@ def _journal(state: JournalState, record: codec.Any_) -> None:
             state.ended = None
         case events.DataPlanned():
             _attempt(state, record.attempt).planned = record
+        case events.Stuck():
+            _attempt(state, record.attempt).stuck = record
         case events.AttemptEnded():
             _attempt(state, record.attempt).ended = record
         case events.Alert():

@@ -61,6 +61,7 @@ class View(msgspec.Struct, kw_only=True):
 
     run: str = ""
     name: str = ""
+    foreign: bool = False  # a training that bitwatch did not start, and only watches
     state: events.State = "preparing"
     attempt: int = 0
     launched: str = ""
@@ -95,6 +96,7 @@ class View(msgspec.Struct, kw_only=True):
     checkpoints: list[events.Checkpoint] = []
     loss: list[tuple[int, Series]] = []
     grace_s: float | None = None
+    stuck: events.Stuck | None = None
     plan: dict[str, Any] = {}
     readers: list[events.Reader] = []
     rank_steps: dict[int, events.Step] = {}
@@ -128,6 +130,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     return View(
         run=run.run if run else "",
         name=run.name if run else "",
+        foreign=run.foreign if run else False,
         state=run_state,
         attempt=number,
         launched=started.cause,
@@ -164,6 +167,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         checkpoints=_all(state, "checkpoints"),
         loss=[(n, rank.loss) for (n, r), rank in sorted(state.ranks.items()) if r == 0],
         grace_s=started.grace_s,
+        stuck=None if over else attempt.stuck,
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
         last_words={n: rank.ended for n, rank in ranks.items() if rank.ended},
