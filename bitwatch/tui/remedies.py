@@ -25,6 +25,8 @@ def no_relaunch(view: View) -> str:
     """Why there is nothing to relaunch."""
     if not view.attempt:
         return "this run has no attempt yet"
+    if view.foreign:
+        return "bitwatch did not start this training, and cannot relaunch it"
     if view.state == "done":
         return "all steps are done; nothing is left to relaunch"
     return "nothing to relaunch: the plan needs no correction"

@@ -300,6 +300,29 @@ def on_cpu(**fields: Any) -> View:
     return View(**{**values, **fields})
 
 
+def watched(**fields: Any) -> View:
+    """A training that bitwatch did not start: its log says little, its processes are seen."""
+    values: dict[str, Any] = {
+        "run": "2026-11-29-train-91ac",
+        "name": "train",
+        "foreign": True,
+        "attempt": 1,
+        "steps": 0,
+        "workers": 0,
+        "plan": {},
+        "readers": [],
+        "evaluations": [],
+        "eta_s": None,
+        "alerts": [],
+        "rank_steps": {},
+        "asked": None,
+        "loss": [(1, curve(10, 12_408, 8, floor=2.9))],
+        "last": step(12_408, loss=2.913, bits_per_byte=None, mfu=None, data_s=None),
+        "processes": [row for row in family(4, 2, 2) if row.role != "supervisor"],
+    }
+    return on_l4s(**{**values, **fields})
+
+
 def ended(**fields: Any) -> View:
     return on_l4s(
         state="done", step=20_000, phase="", eta_s=None, processes=[], alerts=[], **fields

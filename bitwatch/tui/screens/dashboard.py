@@ -176,7 +176,7 @@ class Dashboard(ProcessKeys):
         view = self.view
         doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
         doing.add("app.command_palette")
-        if view.attempt and view.state not in END_STATES:
+        if view.attempt and view.state not in END_STATES and not view.foreign:
             doing.add("stop")
         if self.processes.leftovers():
             doing.add("clean")
@@ -250,6 +250,10 @@ class Dashboard(ProcessKeys):
         from bitwatch.tui.screens.confirm import ConfirmStop
 
         view = self.view
+        if view.foreign:
+            words = "bitwatch did not start this training, and does not stop it"
+            self.notify(f"{words}; K signals a process of it", markup=False)
+            return
         if not view.attempt or view.state in END_STATES:
             self.notify(f"nothing to stop: {view.state}", markup=False)
             return

@@ -88,7 +88,9 @@ class Header(Painted):
             Part(1, Line(" bitwatch ", "reverse strong accent")),
             Part(8, Line(clip(plain(view.name or view.run), 40), "strong text")),
         ]
-        if view.attempt:
+        if view.foreign:
+            parts.append(Part(4, Line("watched", "quiet")))
+        if view.attempt > 1 or (view.attempt and not view.foreign):
             parts.append(Part(3, Line("attempt ", "quiet").add(str(view.attempt))))
         parts.append(Part(10, state))
         if words := self._words():
@@ -128,9 +130,9 @@ class Header(Painted):
 
     def _progress(self) -> list[Part]:
         view = self.view
-        if not view.steps:
-            return []
         step = Line("step ", "quiet").add(f"{view.step:,}", "strong text")
+        if not view.steps:  # a log that was not written for us need not say
+            return [Part(9, step.add(" of unknown", "quiet"))] if view.foreign and view.step else []
         step.add(f"/{view.steps:,}", "quiet")
         parts = [Part(9, step), Part(5, Line(), least=BAR_MIN)]
         parts.append(Part(3, Line(f"{100 * view.step / view.steps:.0f}").add(" %", "quiet")))
@@ -154,7 +156,8 @@ class Header(Painted):
             bits = Line(number(last.bits_per_byte, 3), "strong text").add(" bits/byte", "quiet")
             parts.append(Part(6, bits))
         if last.tokens_per_s is not None:
-            parts.append(Part(4, Line(short(last.tokens_per_s)).add(" bit/s", "quiet")))
+            unit = " tok/s" if self.view.foreign else " bit/s"
+            parts.append(Part(4, Line(short(last.tokens_per_s)).add(unit, "quiet")))
         if last.mfu is not None:
             mfu = Line("MFU ", "quiet").add(f"{100 * last.mfu:.0f}").add(" %", "quiet")
             parts.append(Part(3, mfu))

@@ -98,6 +98,8 @@ def _scored(view: View) -> tuple[int, int]:
 def _waiting(view: View) -> str:
     if view.phase in ("prepare", "compile", "start"):
         return f"no step yet: {plain(view.phase_text or view.phase)}"
+    if view.foreign:
+        return plain(view.notes[-1].text) if view.notes else "its log has told of no step yet"
     return "no step yet"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from bitwatch.record.readers import NEVER, Judged, Key, judged
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import duration, size
-from bitwatch.tui import reader_list, shard_bars
+from bitwatch.tui import reader_list, shard_bars, watched_workers
 from bitwatch.tui.draw import Line, Part, centred, fit, joined, plain
 from bitwatch.tui.reader_grid import SEVERITY, SHAPES, Gauge, drawn, shard_name
 from bitwatch.tui.readings import BUSY, Rates, grid
@@ -44,6 +44,8 @@ class ReaderPanel(Panel):
     # -----------------------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Line]:
+        if self.view.foreign:
+            return watched_workers.lines(self.view, width, height)
         rows = grid(self.view, self._judged, self.now)
         if not rows:
             return centred("no reader has reported yet", width, height)
@@ -64,6 +66,8 @@ class ReaderPanel(Panel):
 
     def summary(self, width: int) -> Line:
         view = self.view
+        if view.foreign:
+            return watched_workers.summary(view)
         data = view.plan.get("data") or {}
         states = [one.state for one in self._judged.values()]
         parts = []
