@@ -49,8 +49,9 @@ def is_whole(checkpoint: Path) -> bool:
 def test_a_damaged_checkpoint_is_said_written_anew_and_never_costs_a_good_one(
     shell: Shell,
 ) -> None:
-    steps, every = ["--set", "train.steps=40"], ["--set", "checkpoint.every=20"]
-    shell.run("run", str(shell.config), *steps, *every)
+    changes = ["train.steps=40", "checkpoint.every=20", "parallel.ranks=1", "data.workers=0"]
+    words = [word for change in changes for word in ("--set", change)]
+    shell.run("run", str(shell.config), *words)
     run = rundir(shell)
     newest = run.checkpoints() / "step-40"
     damage(newest)
