@@ -68,6 +68,7 @@ def test_a_damaged_checkpoint_is_said_written_anew_and_never_costs_a_good_one(
     assert not is_whole(newest)
 
 
+@pytest.mark.long
 def test_relative_places_mean_the_directory_of_the_command(shell: Shell) -> None:
     """And a run that was stopped before its first checkpoint says that it starts anew."""
     (shell.folder / "texts").mkdir()

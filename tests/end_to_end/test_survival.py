@@ -137,6 +137,7 @@ def test_the_screens_terminal_may_close_and_a_killed_agent_takes_all_with_it(she
     assert json.loads(run.exit(1).read_bytes())["state"] == "failed"
 
 
+@pytest.mark.long
 def test_the_lines_terminal_may_close_and_the_run_be_stopped(shell: Shell) -> None:
     run = the_terminal_closes(shell, "--headless", sees="20/100,000")
     shell.run("stop", run.id)
