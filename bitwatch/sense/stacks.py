@@ -34,6 +34,7 @@ ENDED = "it has ended"
 STOPPED = "it is stopped by a signal"
 IN_KERNEL = "it waits in the kernel and cannot answer"
 NO_HANDLER = "it has no handler for the question, which would end it"
+NOT_ALLOWED = "this user may not ask it"
 NO_ANSWER = f"it has not answered within {ANSWER_S:.0f} s"
 
 _THREAD = re.compile(r"(?:Current thread|Thread) (0x[0-9a-f]+)[^\n]*\(most recent call first\):")
@@ -121,7 +122,7 @@ class _Question:
         if target.path is None or not handles(stat, signal.SIGUSR1):
             return NO_HANDLER
         self._begin = self._size = _begin_of_answer(target.path)
-        return "" if send_signal(target.pid, target.starttime, signal.SIGUSR1) else ENDED
+        return "" if send_signal(target.pid, target.starttime, signal.SIGUSR1) else NOT_ALLOWED
 
     def is_answered(self) -> bool:
         if self.why or self.target.path is None:

@@ -8,7 +8,7 @@ import time
 from bitwatch.record.events import Stuck, Wait
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
-from bitwatch.record.state import RankState, RunState
+from bitwatch.record.state import RunState
 from bitwatch.record.view import View
 from bitwatch.sense.places import wait_of
 from bitwatch.sense.stacks import Asking, Look, Target
@@ -27,20 +27,19 @@ def targets(run: RunDir, state: RunState, attempt: int) -> list[Target]:
     ]
 
 
-def waits(looks: list[Look], state: RunState, view: View, now: float) -> list[Wait]:
+def waits(looks: list[Look], view: View, now: float) -> list[Wait]:
     """Of all ranks, also of those of which there is no word."""
-    of = state.ranks_of(view.attempt)
-    found = {look.target.rank: wait_of(look, _still_s(of, look, now)) for look in looks}
+    found = {look.target.rank: wait_of(look, _still_s(view, look, now)) for look in looks}
     for rank in range(view.ranks):
         if rank not in found:
             found[rank] = Wait(rank, "ended", NOT_BEGUN, None, ["it has not said a word"])
     return [found[rank] for rank in sorted(found)]
 
 
-def _still_s(of: dict[int, RankState], look: Look, now: float) -> float | None:
-    """Since the rank's last word: it waits for so long, or a little less."""
-    rank = of.get(look.target.rank)
-    return max(0.0, now - rank.updated) if rank and rank.updated else None
+def _still_s(view: View, look: Look, now: float) -> float | None:
+    """Since the rank's last step record: it waits for so long, or a little less."""
+    step = view.rank_steps.get(look.target.rank)
+    return max(0.0, now - step.t) if step else None
 
 
 class Stalls:
@@ -60,7 +59,7 @@ class Stalls:
         elif self._asking is not None:
             if self._asking.is_over():
                 looks, self._asking = self._asking.looks(), None
-                self._tell(waits(looks, state, view, now), view, now)
+                self._tell(waits(looks, view, now), view, now)
         elif time.monotonic() >= self._next_m:
             self._next_m = time.monotonic() + AGAIN_S
             asked = targets(self._run, state, self._attempt)
