@@ -14,6 +14,8 @@ from bitwatch.record.events import Wait
 from bitwatch.sense.stacks import Frame, Look, Thread
 
 FRAMES_TOLD = 12  # of the main thread, in the evidence
+INNERMOST = 3  # of them that are told whatever they are
+TELLING = re.compile(r"/torch/|/trainer/|-packages/")
 DIRECTORIES = 3  # of a file's path, that tell it from others
 
 C10D = re.compile(r"/torch/distributed/(distributed_c10d|c10d_logger)\.py$")
@@ -68,8 +70,7 @@ def wait_of(look: Look, since_s: float | None = None) -> Wait:
     rank = look.target.rank
     if look.threads:
         kind, where = place(look.threads, look.works)
-        told = [short(frame) for frame in look.threads[0].frames[:FRAMES_TOLD]]
-        return Wait(rank, kind, where, since_s, told)
+        return Wait(rank, kind, where, since_s, _telling(look.threads[0].frames))
     evidence = [f"wchan {look.wchan}"] if look.wchan else []
     if look.why:
         evidence.append(look.why)
@@ -82,6 +83,17 @@ def wait_of(look: Look, since_s: float | None = None) -> Wait:
     if look.works:
         return Wait(rank, "busy", "", since_s, evidence)
     return Wait(rank, "unknown", look.wchan, since_s, evidence)
+
+
+def _telling(frames: Sequence[Frame]) -> list[str]:
+    """The innermost ones, and of the others those that are not Python's own: a wait for a pipe
+    alone is ten frames of its library."""
+    few = [
+        frame
+        for at, frame in enumerate(frames)
+        if at < INNERMOST or TELLING.search(frame.file) or frame.function == "<module>"
+    ]
+    return [short(frame) for frame in few[:FRAMES_TOLD]]
 
 
 def place(threads: Sequence[Thread], works: bool) -> tuple[str, str]:

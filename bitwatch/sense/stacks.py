@@ -130,7 +130,8 @@ class _Question:
         size, now = _size(self.target.path), time.monotonic()
         if size != self._size:
             self._size, self._since = size, now
-        return size > self._begin and now - self._since >= STILL_S
+        still_s = max(now - self._since, _unwritten_s(self.target.path))
+        return size > self._begin and still_s >= STILL_S
 
     def look(self) -> Look:
         threads: tuple[Thread, ...] = ()
@@ -197,6 +198,14 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def _unwritten_s(path: Path) -> float:
+    """For how long nobody has written there, by the clock of its disk: 0 where that differs."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return 0.0
 
 
 def _read(path: Path, begin: int) -> str:

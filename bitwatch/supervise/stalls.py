@@ -43,7 +43,8 @@ def _still_s(view: View, look: Look, now: float) -> float | None:
 
 
 class Stalls:
-    """`look` never waits: what it asks at one call is read at a later one."""
+    """`look` never waits: what it asks at one call is read at a later one. It returns whether it
+    has written something."""
 
     def __init__(self, run: RunDir, journal: JournalWriter, attempt: int) -> None:
         self._run = run
@@ -53,24 +54,26 @@ class Stalls:
         self._next_m = 0.0
         self._said: tuple[object, ...] = ()
 
-    def look(self, view: View, state: RunState, now: float) -> None:
+    def look(self, view: View, state: RunState, now: float) -> bool:
         if view.state != "stalled":
             self._asking, self._next_m = None, 0.0
         elif self._asking is not None:
             if self._asking.is_over():
                 looks, self._asking = self._asking.looks(), None
-                self._tell(waits(looks, view, now), view, now)
+                return self._tell(waits(looks, view, now), view, now)
         elif time.monotonic() >= self._next_m:
             self._next_m = time.monotonic() + AGAIN_S
             asked = targets(self._run, state, self._attempt)
             self._asking = Asking(asked) if asked else None
+        return False
 
-    def _tell(self, found: list[Wait], view: View, now: float) -> None:
+    def _tell(self, found: list[Wait], view: View, now: float) -> bool:
         text = blame.sentence(view, found, now)
         # Another line of the same function is no news; that it was found again after the run
         # has moved is.
         places = [(wait.rank, wait.kind, wait.where.partition(" (")[0]) for wait in found]
         said = (text, tuple(places), view.step)
-        if said != self._said or view.stuck is None:
-            self._said = said
-            self._journal.write(Stuck(attempt=self._attempt, text=text, waits=found))
+        if said == self._said and view.stuck is not None:
+            return False
+        self._said = said
+        return self._journal.write(Stuck(attempt=self._attempt, text=text, waits=found))

@@ -162,7 +162,9 @@ class Supervisor:
         self.tree.sample(self.sensor.latest)
         self.sensor.check(selector)
         view, now = self._view(), time.time()
-        self.stalls.look(view, self.follower.state, now)
+        if self.stalls.look(view, self.follower.state, now):
+            self.follower.poll()
+            view = self._view()  # in which they may be found to compile
         self.watch.look(view, now, self._around())
         self.look_for_stop()
 

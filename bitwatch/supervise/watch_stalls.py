@@ -11,7 +11,7 @@ from bitwatch.supervise import blame
 from bitwatch.text import clock
 
 RANKS_TOLD = 16  # in the evidence
-FRAMES_TOLD = 8  # of each
+FRAMES_TOLD = 9  # of each
 
 
 def stalled(view: View, now: float) -> Iterator[events.Alert]:
