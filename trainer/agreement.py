@@ -8,6 +8,7 @@ computed, on a group of its own, and costs nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,14 +28,18 @@ class Word(NamedTuple):
 
 
 class Pending:
-    """A word that was said and not yet heard."""
+    """A word that was said and not yet heard. `waited_s`: that `heard` took."""
+
+    waited_s = 0.0
 
     def __init__(self, word: Word, group: dist.ProcessGroup) -> None:
         self._said: Tensor = torch.tensor(word, dtype=torch.int32)
         self._work = dist.all_reduce(self._said, dist.ReduceOp.MAX, group=group, async_op=True)
 
     def heard(self) -> Word:
+        began = time.monotonic()
         self._work.wait()
+        self.waited_s = time.monotonic() - began
         return Word(*(bool(value) for value in self._said.tolist()))
 
 

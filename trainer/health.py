@@ -11,6 +11,7 @@ the same way.
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -79,7 +80,10 @@ class Outliers:
 
 
 class Health:
-    """Judges steps as they are computed, and tells their outcomes once they are known."""
+    """Judges steps as they are computed, and tells their outcomes once they are known.
+    `waited_s`: for the other ranks, in the last judgement. On a GPU that waits, and not the rank."""
+
+    waited_s = 0.0
 
     def __init__(
         self,
@@ -105,7 +109,9 @@ class Health:
         shared = torch.zeros(ranks + 1, device=self._place.device)
         shared[self._place.rank] = loss
         shared[ranks] = square_sum
+        began = time.monotonic()
         dist.all_reduce(shared)
+        self.waited_s = time.monotonic() - began
         norm = shared[ranks].sqrt()
         bad = 1.0 - shared.isfinite().all().float()
         if self._stop:

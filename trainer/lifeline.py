@@ -1,13 +1,15 @@
 """Ties a process to its parent, so that no rank outlives its agent and no worker its rank.
 
 Runs before anything heavy is imported: while torch loads, a process must already be tied.
-Imports nothing but ctypes, gc, os and signal, and must stay so.
+Imports nothing but ctypes, gc, os, signal and what answers a signal, and must stay so.
 """
 
 import ctypes
 import gc
 import os
 import signal
+
+from trainer import stacks
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -35,7 +37,7 @@ def hold_child() -> None:
     die_with(os.environ.get("BITWATCH_PARENT"))
 
 
-def hold_worker(worker: int = 0) -> None:
+def hold_worker(worker: int | None = None) -> None:
     """First act of a dataloader worker, and under fork its `worker_init_fn`.
 
     Leaves the rank's process group: the agent signals groups, and a worker killed before its
@@ -46,6 +48,8 @@ def hold_worker(worker: int = 0) -> None:
     signal.set_wakeup_fd(-1)  # a fork has the rank's
     gc.enable()  # and its collector, which the rank calls by itself
     _offer_to_oom_killer(WORKER_OOM_SCORE)
+    if worker is not None:
+        stacks.answer_as_worker(worker)
 
 
 def die_with(parent: str | None) -> None:

@@ -20,6 +20,7 @@ from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.kernel import own_starttime
 from bitwatch.record.rundir import RunDir
+from trainer import stacks
 from trainer.failures import Failed
 
 USAGE_ERROR = 2  # exit status
@@ -118,6 +119,7 @@ def begin() -> Telemetry:
     except OSError as error:
         _refuse(f"{error.filename}: cannot be written: {error.strerror}")
     telemetry.write(process_start("rank", telemetry.rank, None, attempt))
+    stacks.answer_as_rank(str(run.stacks(attempt, telemetry.rank)))
     telemetry.phase("start")
     return telemetry
 
@@ -160,6 +162,7 @@ class Window:
     steps: int = 0
     losses: list[float] = dataclasses.field(default_factory=list)
     data_s: float = 0.0
+    wait_s: float = 0.0
     paused_s: float = 0.0
 
     def told(self, rates: Rates, **facts: Any) -> events.Step:
@@ -173,6 +176,7 @@ class Window:
             bits_per_byte=loss * rates.bits_a_byte / math.log(2),
             step_s=step_s,
             data_s=self.data_s / steps,
+            wait_s=self.wait_s / steps,
             tokens_per_s=tokens_per_s,
             mfu=tokens_per_s * rates.flops_a_token / rates.peak_flops if rates.peak_flops else None,
             **facts,

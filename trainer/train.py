@@ -219,6 +219,7 @@ def train(
 
         # Is there something to compute, on every rank?
         word = pending.heard()
+        window.wait_s += pending.waited_s
         if word.data_error:
             said = agreement.gather(data.trouble, place.control)
             keep_what_was_learned()
@@ -262,6 +263,7 @@ def train(
         # One update, unless a loss or gradient somewhere is not finite.
         parts = optim.gradients(model)
         norm, bad = health.judge(step, loss, optim.square_sum(parts))
+        window.wait_s += health.waited_s
         optim.clip(parts, norm, config.train.clip)
         optim.set_learning_rate(optimizer, optim.learning_rate(step, config.train))
         optimizer.found_inf = bad  # type: ignore[attr-defined]  # read by the fused AdamW

@@ -97,8 +97,8 @@ class Alert(Record):
 
 class Wait(msgspec.Struct, omit_defaults=True):
     """Where one rank was when somebody looked. kind: data (for its reader), collective (for the
-    other ranks), checkpoint, compile, prepare, stopped (by a signal), kernel (in state D), busy
-    (it computes), other, unknown. `where` names the place, as in "DataLoader queue.get" or
+    other ranks), checkpoint, compile, prepare, stopped (by a signal), kernel (in state D), ended
+    (its process is gone), busy (it computes), other, unknown. `where` names the place, as in "DataLoader queue.get" or
     "all_reduce"; `evidence` how that is known: frames, innermost first, or what the kernel says.
     `since_s`: for how long, where somebody knows."""
 

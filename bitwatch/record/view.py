@@ -14,8 +14,9 @@ import msgspec
 
 from bitwatch.record import afterwards, events
 from bitwatch.record.follow import Liveness
-from bitwatch.record.recent import data_share, median_step_s
+from bitwatch.record.recent import Own, data_share, median_step_s, own_time
 from bitwatch.record.series import Series
+from bitwatch.record.stalls import moving
 from bitwatch.record.state import AttemptState, PrepareState, RankState, RunState
 
 ECHO = re.compile(
@@ -24,7 +25,6 @@ ECHO = re.compile(
 )
 END_STATES = ("done", "failed", "stopped", "lost")
 TICKS_PER_S = 100  # of a process's starttime: USER_HZ of every Linux that runs PyTorch
-STALL_STEPS = 5  # a logged step is late when it takes this many times the usual interval
 
 
 class ProcessRow(msgspec.Struct, kw_only=True):
@@ -55,7 +55,7 @@ class View(msgspec.Struct, kw_only=True):
     """One run, now. Numbers that nobody knows are None. `launched` says why the attempt was
     launched, `cause` why it ended. `rank_steps` has the newest step record of every rank,
     `rank_epochs` its newest end of an epoch, `data_shares` the share of its recent steps that it
-    waited for data, `models` what rank 0 of each attempt has built, `sampled` the time at which
+    waited for data, `own_times` what of them was its own, `models` what rank 0 of each attempt has built, `sampled` the time at which
     `processes` were seen. `leftovers` are what lives of ended attempts, `exits` those of its ranks, `past_alerts` the
     history: raised and cleared, in that order."""
 
@@ -87,6 +87,7 @@ class View(msgspec.Struct, kw_only=True):
     epoch: events.Epoch | None = None
     rank_epochs: dict[int, events.Epoch] = {}
     data_shares: dict[int, float] = {}
+    own_times: dict[int, Own] = {}
     relaunch_of: int = 0
     correction: str = ""
     models: list[tuple[int, events.ModelBuilt]] = []
@@ -156,6 +157,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         epoch=first.epoch,
         rank_epochs={n: rank.epoch for n, rank in ranks.items() if rank.epoch},
         data_shares={n: s for n, rank in ranks.items() if (s := data_share(rank)) is not None},
+        own_times={n: own for n, rank in ranks.items() if (own := own_time(rank)) is not None},
         relaunch_of=started.relaunch_of,
         correction=started.correction,
         models=[
@@ -167,7 +169,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         checkpoints=_all(state, "checkpoints"),
         loss=[(n, rank.loss) for (n, r), rank in sorted(state.ranks.items()) if r == 0],
         grace_s=started.grace_s,
-        stuck=None if over else attempt.stuck,
+        stuck=attempt.stuck if run_state == "stalled" and _is_of_now(attempt, first) else None,
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
         last_words={n: rank.ended for n, rank in ranks.items() if rank.ended},
@@ -258,7 +260,7 @@ def _judge(
         silent = now - prepare.updated > (attempt.started or events.AttemptStarted()).stall_s
         return "stalled" if silent else "preparing", "", note
     began = max(attempt.started.t if attempt.started else 0.0, prepare.updated if prepare else 0.0)
-    return _moving(ranks, attempt, began, now), "", note
+    return moving(ranks, attempt, began, _pauses(state), now), "", note
 
 
 def verdict(
@@ -294,20 +296,16 @@ def _stop_asked(state: RunState, attempt: AttemptState) -> bool:
     return any(action.name == "stop" and action.t >= began for action in state.journal.actions)
 
 
-def _moving(
-    ranks: dict[int, RankState], attempt: AttemptState, began: float, now: float
-) -> events.State:
-    """`began`: when the ranks were to start."""
-    first = ranks.get(0)
-    started = attempt.started or events.AttemptStarted()
-    if first is None or first.step is None:
-        waited = now - began
-        return "stalled" if attempt.started and waited > started.start_timeout_s else "starting"
-    if first.phase and first.phase.name not in ("train",):
-        return "running"
-    usual = median_step_s(first) or 0.0
-    limit = max(started.stall_s, STALL_STEPS * usual * started.log_every)
-    return "stalled" if now - first.updated > limit else "running"
+def _is_of_now(attempt: AttemptState, first: RankState) -> bool:
+    """Whether the ranks were asked where they wait since the last movement."""
+    return attempt.stuck is not None and attempt.stuck.t >= first.updated
+
+
+def _pauses(state: RunState) -> dict[str, float]:
+    """How long the last checkpoint and the last evaluation took, by the name of their phase."""
+    saved, scored = _all(state, "checkpoints"), _all(state, "evaluations")
+    lasted = {"checkpoint": saved[-1].seconds} if saved else {}
+    return lasted | ({"evaluate": scored[-1].seconds} if scored else {})
 
 
 def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float | None:

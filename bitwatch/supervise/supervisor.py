@@ -39,6 +39,7 @@ from bitwatch.supervise import (
     reaper,
     relaunch,
     requests,
+    stalls,
     stopping,
 )
 from bitwatch.supervise.escalation import Escalation
@@ -66,6 +67,7 @@ class Supervisor:
         self.follower = Follower(run)
         self.tree = Tree(self.journal, self.samples, attempt)
         self.watch = Watch(self.journal, self.config.watch.max_processes)
+        self.stalls = stalls.Stalls(run, self.journal, attempt)
         self.session = tuple(session.will_kill())
         self.left = leftovers.Before(attempt)
         self.sensor = Sensor(self.config.watch.sample_s)
@@ -159,7 +161,11 @@ class Supervisor:
         self._look()
         self.tree.sample(self.sensor.latest)
         self.sensor.check(selector)
-        self.watch.look(self._view(), time.time(), self._around())
+        view, now = self._view(), time.time()
+        if self.stalls.look(view, self.follower.state, now):
+            self.follower.poll()
+            view = self._view()  # in which they may be found to compile
+        self.watch.look(view, now, self._around())
         self.look_for_stop()
 
     def _around(self) -> Around:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from bitwatch.record import afterwards, events
 from bitwatch.record.journal import JournalWriter
-from bitwatch.record.recent import waiting_levels
+from bitwatch.record.recent import Behind, behind, waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
@@ -26,11 +26,12 @@ from bitwatch.supervise.watch_processes import (
     about_processes,
 )
 from bitwatch.supervise.watch_readers import about_readers, remedy
+from bitwatch.supervise.watch_stalls import stalled, straggler
 
 # Raised when so many looks in a row find it: it is judged from the time since a reader's last
 # word, which a clock that is set, or a machine that wakes, makes long for a moment; or from
 # processes, of which a library may start many for an instant.
-MAY_PASS = ("data-starved", "worker-died", "process-count")
+MAY_PASS = ("data-starved", "worker-died", "process-count", "straggler")
 LOOKS = 3
 
 
@@ -40,17 +41,21 @@ def alerts(
     waiting: Mapping[int, float] | None = None,
     around: Around = NOWHERE,
     most_processes: int | None = None,
+    late: Behind | None = None,
 ) -> list[events.Alert]:
     """Everything that is wrong at this moment, each id once: what a later rule knows of an
     alert is more evidence for it. `waiting`: how much ranks wait for data, as was judged with
-    an eye on what was said before. `around` is what no record says."""
+    an eye on what was said before; `late`, which rank keeps the others waiting. `around` is what
+    no record says."""
     levels = waiting_levels(view.data_shares, {}) if waiting is None else waiting
     found: dict[str, events.Alert] = {}
-    for rule in (planned, stalled, sensor, short_grace, resumed):
+    for rule in (planned, sensor, short_grace, resumed):
         for alert in rule(view):
             found.setdefault(alert.id, alert)
     for alert in (
         *afterwards.leftovers(afterwards.recorded(view.leftovers), view.attempt, now),
+        *stalled(view, now),
+        *straggler(view, late),
         *another_model(view),
         *lowered(view),
         *about_processes(view, around, most_processes),
@@ -73,17 +78,6 @@ def planned(view: View) -> Iterator[events.Alert]:
             text=problem["text"],
             next=remedy(view, problem["id"], problem["next"]),
             evidence=[f"planned before the launch of attempt {view.attempt}"],
-        )
-
-
-def stalled(view: View) -> Iterator[events.Alert]:
-    if view.state == "stalled":
-        yield events.Alert(
-            id="stalled",
-            severity="warning",
-            text=f"no step since step {view.step}",
-            evidence=[f"phase {view.phase or 'unknown'}"],
-            next=f"bitwatch logs {view.run}",
         )
 
 
@@ -140,6 +134,7 @@ class Watch:
         self._raised: dict[str, events.Alert] = {}
         self._looks: dict[str, int] = {}  # in a row that have found it
         self._waiting: dict[int, float] = {}
+        self._late: Behind | None = None
         self._growth = Growth()
 
     def adopt(self, raised: Iterable[events.Alert]) -> None:
@@ -148,14 +143,18 @@ class Watch:
 
     def look(self, view: View, now: float, around: Around = NOWHERE) -> None:
         self._waiting = waiting_levels(view.data_shares, self._waiting)
+        self._late = behind(view.own_times, self._late)
         around = around._replace(grown_from=self._growth.note(view, now))
         if "shm-low" in self._raised:
             around = around._replace(shm_enough_mib=SHM_ENOUGH_MIB)
         present = {
-            alert.id: alert for alert in alerts(view, now, self._waiting, around, self._most)
+            alert.id: alert
+            for alert in alerts(view, now, self._waiting, around, self._most, self._late)
         }
         # A rank that says it has lost its worker needs no second look.
         may_pass = set(MAY_PASS) - ({"worker-died"} if lost_workers(view) else set())
+        if view.stuck is None and "stalled" not in self._raised:
+            may_pass.add("stalled")  # the ranks are being asked: perhaps they merely compile
         self._looks = {id: self._looks.get(id, 0) + 1 for id in present}
         for alert in present.values():
             before = self._raised.get(alert.id)

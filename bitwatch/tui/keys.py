@@ -30,6 +30,7 @@ KEYS = (
     Key("c", "clean", "clean up", "End what ended attempts have left behind."),
     Key("R", "relaunch", "relaunch", "Relaunch with the correction of the plan, or as it was."),
     Key("w", "why", "why", "What is wrong, the evidence, and what to do."),
+    Key("s", "stacks", "stacks", "Where each rank is, and who keeps the others waiting."),
     Key("slash", "filter", "filter", "Only processes with this in role, command, pid or user.", shown="/"),
     Key("full_stop", "sort(1)", "sort", "Processes by the next column, in a list.", shown="."),
     Key("comma", "sort(-1)", "sort back", "By the previous column. t goes back to the tree.", shown=",", footer=False),

@@ -9,7 +9,7 @@ from bitwatch.record.view import View
 
 def remedies(view: View) -> dict[str, tuple[str, str]]:
     """By alert, the key that acts on it now."""
-    found = {"leftovers": ("c", "clean up")}
+    found = {"leftovers": ("c", "clean up"), "stalled": ("s", "stacks")}
     first = next(iter(offers(view)), None)
     if first is None or view.state == "stopping":
         return found

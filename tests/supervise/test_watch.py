@@ -112,7 +112,8 @@ def test_room_in_shared_memory_that_comes_and_goes_is_written_once(tmp_path: Pat
 
 def test_what_an_earlier_supervisor_raised_is_cleared_by_the_next_one(tmp_path: Path) -> None:
     first, second = (Watch(JournalWriter(tmp_path / "journal.jsonl")) for _ in range(2))
-    first.look(View(attempt=1, state="stalled", step=7), NOW)
+    for _ in range(3):
+        first.look(View(attempt=1, state="stalled", step=7), NOW)
     (raised,) = (r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert))
     second.adopt([raised])
     second.look(View(attempt=1, state="stalled", step=7), NOW)

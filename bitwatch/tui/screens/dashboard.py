@@ -178,6 +178,8 @@ class Dashboard(ProcessKeys):
         doing.add("app.command_palette")
         if view.attempt and view.state not in END_STATES and not view.foreign:
             doing.add("stop")
+        if view.state == "stalled":
+            doing.add("stacks")
         if self.processes.leftovers():
             doing.add("clean")
         if view.state != "stopping" and offers(view):
@@ -236,6 +238,11 @@ class Dashboard(ProcessKeys):
         from bitwatch.tui.screens.why import Why
 
         self.app.push_screen(Why(self.view))
+
+    def action_stacks(self) -> None:
+        from bitwatch.tui.screens.stacks import StacksPage
+
+        self.app.push_screen(StacksPage(self.run, self.view))
 
     def action_logs(self) -> None:
         from bitwatch.tui.screens.logs import Logs

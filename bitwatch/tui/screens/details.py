@@ -6,10 +6,8 @@ import shlex
 import threading
 import time
 
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from bitwatch.attach.details import About, about
 from bitwatch.text import clock, duration, size
@@ -63,15 +61,7 @@ class Details(Page):
             words = plain(message.trouble) or (WAITS if waits else ENDED)
             told = plain(self._row.process.command[:COMMAND_MOST])
             blocks = [*seen(self._row), said(words, "bold $warning"), said(told, "$quiet")]
-        scroll = self.query_one("#scroll", VerticalScroll)
-        await scroll.remove_children()
-        await scroll.mount(*(_shown(block) for block in blocks))
-
-
-def _shown(block: Block) -> Static:
-    words = Static(block.text, classes="line" if block.one_line else "")
-    words.styles.padding = (0, 0, 0, block.indent)
-    return words
+        await self.replace(blocks)
 
 
 def said(words: str, style: str) -> Block:

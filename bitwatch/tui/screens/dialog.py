@@ -43,13 +43,22 @@ class Page(ModalScreen[None]):
             dialog.border_title = Content(self._title)
             dialog.border_subtitle = Content("escape closes")
             with VerticalScroll(id="scroll", can_focus=True):
-                for block in self._body:
-                    words = Static(block.text, classes="line" if block.one_line else "")
-                    words.styles.padding = (0, 0, 0, block.indent)
-                    yield words
+                yield from map(_shown, self._body)
+
+    async def replace(self, body: list[Block]) -> None:
+        """Another text, in the same frame."""
+        scroll = self.query_one("#scroll", VerticalScroll)
+        await scroll.remove_children()
+        await scroll.mount(*map(_shown, body))
 
     def action_close(self) -> None:
         self.dismiss()
 
     def action_scroll(self, lines: int) -> None:
         self.query_one("#scroll").scroll_relative(y=lines, animate=False)
+
+
+def _shown(block: Block) -> Static:
+    words = Static(block.text, classes="line" if block.one_line else "")
+    words.styles.padding = (0, 0, 0, block.indent)
+    return words

@@ -1,0 +1,62 @@
+"""Whether an attempt that has ranks moves: each phase is judged by its own limit. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bitwatch.record import events
+from bitwatch.record.recent import median_step_s
+from bitwatch.record.state import AttemptState, RankState
+
+STALL_STEPS = 5  # a logged step is late when it takes this many times the usual interval
+STALL_PAUSES = 5  # and a checkpoint or an evaluation, as many times the last one
+UNMEASURED_S = 600.0  # that the first checkpoint, or evaluation, may take
+WAITS_ALONG = ("collective", "busy")  # kinds of wait of a rank beside one that compiles
+
+
+def moving(
+    ranks: Mapping[int, RankState],
+    attempt: AttemptState,
+    began: float,
+    earlier: Mapping[str, float],
+    now: float,
+) -> events.State:
+    """`began`: when the ranks were to start. `earlier`: the seconds of the last checkpoint and the
+    last evaluation of any attempt, by the name of their phase."""
+    first = ranks.get(0)
+    started = attempt.started or events.AttemptStarted()
+    if first is None or first.step is None:
+        # A first step loads and compiles: until it is done, all is still beginning.
+        since = max(began, first.phase.t if first and first.phase else 0.0)
+        late = bool(attempt.started) and now - since > started.start_timeout_s
+        return "stalled" if late else "starting"
+    limit_s = _limit_s(first, started, earlier)
+    if compiles(attempt.stuck, first):
+        limit_s = max(limit_s, started.start_timeout_s)
+    return "stalled" if now - first.updated > limit_s else "running"
+
+
+def _limit_s(
+    first: RankState, started: events.AttemptStarted, earlier: Mapping[str, float]
+) -> float:
+    phase = first.phase.name if first.phase else "train"
+    if phase == "train":
+        usual = median_step_s(first) or 0.0
+        return max(started.stall_s, STALL_STEPS * usual * started.log_every)
+    if phase in ("checkpoint", "evaluate"):
+        last = earlier.get(phase)
+        return max(started.stall_s, UNMEASURED_S if last is None else STALL_PAUSES * last)
+    return max(started.stall_s, started.start_timeout_s)
+
+
+def compiles(stuck: events.Stuck | None, first: RankState) -> bool:
+    """Whether the ranks, asked since the last movement, were found at work on a compilation."""
+    if stuck is None or stuck.t < first.updated:
+        return False
+    return merely_compiles(stuck.waits)
+
+
+def merely_compiles(waits: Sequence[events.Wait]) -> bool:
+    """Whether nothing is wrong: some compile, and whoever does not waits for them."""
+    kinds = {wait.kind for wait in waits}
+    return "compile" in kinds and not kinds - {"compile", *WAITS_ALONG}
