@@ -68,7 +68,7 @@ class _Look:
     def __init__(self, facts: TrainingFacts) -> None:
         self.facts = facts
         self.table = facts.look(everything=True)
-        self.files = LogFinder(self.table, facts)
+        self.files = LogFinder(self.table)
         self.forest = Forest(self.table, facts, self.files.writes_log)
 
     def training(self, tree: Tree, *more: str) -> Training:
