@@ -50,7 +50,7 @@ def test_the_output_of_rank_0_comes_before_that_of_others(families: Families) ->
     variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29512"}
     shell = families.start("bash", "-c", program, sys.executable, variables=variables)
     found(shell.pid, ranks=2)
-    until(lambda: (families.folder / "rank1.log").read_text(), "its first line")
+    until((families.folder / "rank1.log").read_text, "its first line")
     os.utime(families.folder / "rank0.log", (0, 0))
 
     assert paths(shell.pid) == ["rank0.log", "rank1.log"]

@@ -42,7 +42,7 @@ def test_a_new_worker_takes_the_lowest_number_and_the_others_keep_theirs(
     }
 
 
-def test_roles_are_kept_when_parents_are_gone_and_nothing_is_left_at_the_end(
+def test_roles_are_kept_when_parents_are_gone_and_none_lives_at_the_end(
     families: Families,
 ) -> None:
     launched = families.python("train.py", "1", "2", "--log")
@@ -59,4 +59,4 @@ def test_roles_are_kept_when_parents_are_gone_and_nothing_is_left_at_the_end(
     left = {pid: what for pid, what in roles(looked.members).items() if pid != launched.pid}
     assert roles(orphaned) == roles(again) == left
     families.end()
-    assert watch.look() == ()
+    assert all(one.stat.state in "ZX" for one in watch.look())
