@@ -183,7 +183,11 @@ class Forest:
             if role_of_command(self.facts.command(stat), stat.name) == "worker"
         ]
         if readers:
-            found.append(f"{len(readers)} worker processes are below it")
+            pids = ", ".join(str(stat.pid) for stat in readers[:4])
+            more = ", and more" if len(readers) > 4 else ""
+            found.append(
+                f"processes that load data or compute for it are below it: pid {pids}{more}"
+            )
         if self._writes_log(top):
             found.append("it writes a log")
         return found

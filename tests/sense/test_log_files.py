@@ -47,7 +47,7 @@ def test_one_file_for_all_output_is_one_log(families: Families) -> None:
 def test_the_output_of_rank_0_comes_before_that_of_others(families: Families) -> None:
     """Each rank's output in a file of its own; that of rank 1 is written last."""
     program = '"$0" train.py 0 > rank0.log & RANK=1 "$0" train.py 0 > rank1.log & wait'
-    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29512"}
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": families.port}
     shell = families.start("bash", "-c", program, sys.executable, variables=variables)
     found(shell.pid, ranks=2)
     until((families.folder / "rank1.log").read_text, "its first line")

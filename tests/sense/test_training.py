@@ -23,6 +23,7 @@ from tests.sense.families import Families, children, families, found, of_role, r
 __all__ = ["families"]
 
 NOBODY_UID = 65534
+ACCELERATE = "import subprocess, sys; subprocess.run([sys.executable, 'train.py', '1'])"
 
 
 def test_any_process_of_a_launched_training_finds_all_of_it(families: Families) -> None:
@@ -119,8 +120,25 @@ def test_one_program_is_a_training_when_it_has_torch_and_workers(families: Famil
     assert looked.root[0] == alone.pid
     assert [one.rank for one in of_role(looked, "rank")] == [0]
     assert looked.ranks == 1
-    assert "2 worker processes are below it" in looked.evidence
+    pids = ", ".join(str(one.stat.pid) for one in of_role(looked, "worker"))
+    shown = f"processes that load data or compute for it are below it: pid {pids}"
+    assert shown in looked.evidence
     assert training.of(of_role(looked, "worker")[1].stat.pid).root == looked.root
+
+
+def test_the_one_process_of_a_launcher_that_sets_no_variables_is_rank_0(
+    families: Families,
+) -> None:
+    (families.folder / "accelerate").write_text(ACCELERATE)
+    launched = families.python("accelerate", "launch")
+
+    looked = found(launched.pid, workers=1)
+
+    assert [(one.role, one.rank, one.worker) for one in looked.members] == [
+        ("agent", None, None),
+        ("rank", 0, None),
+        ("worker", 0, 0),
+    ]
 
 
 def test_torch_alone_makes_no_training(families: Families) -> None:
