@@ -24,7 +24,7 @@ def test_what_it_prints_comes_first_then_its_own_logs_then_its_errors(families: 
         alone = families.python("train.py", "1", "--log", stdout=out, stderr=errors)
     looked = found(alone.pid, workers=1)
 
-    # A checkpoint is open for writing and the program for reading: both are no logs.
+    # A checkpoint is open for writing and an older log for reading: neither is its log.
     assert [(Path(log.path).name, log.how) for log in looked.logs] == [
         ("printed", "standard output of rank 0"),
         ("train.log", "a file that rank 0 writes"),
