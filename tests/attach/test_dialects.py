@@ -118,6 +118,13 @@ STEPS = [
     ("epoch=3 train_loss=0.71 lr=1e-3", {"epoch": 3, "loss": 0.71, "learning_rate": 1e-3}),
     ("Iteration 1,200: train loss = 3.10", {"step": 1200, "loss": 3.1}),
     ("step=5 loss=nan", {"step": 5}),
+    (
+        "[INFO] Step 100 | Loss 3.21 | LR 1.00e-04 | 1,234 tok/s",
+        {"step": 100, "loss": 3.21, "learning_rate": 1e-4, "tokens_per_s": 1234},
+    ),
+    ("step 10/20 loss 2.31 (310.0 ms/step)", {"step": 10, "steps": 20, "step_s": 0.31}),
+    ("Train Epoch: 1 [15000/60000 (25%)]\tLoss: 2.303", {"epoch": 1.25, "loss": 2.303}),
+    ("| epoch   1 |   200/ 2000 batches | lr 20.00 | loss  7.64", {"epoch": 1.1, "loss": 7.64}),
 ]
 
 
@@ -253,11 +260,14 @@ def test_an_exception_that_is_a_time_out_or_no_memory_is_said_to_be_that_with_it
 Traceback (most recent call last):
   File "a.py", line 7, in f
     dist.all_reduce(x)
+  File "/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 3252, in all_reduce
+    work.wait()
 RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete
 """
     what, values = one(text)
     assert what == "timeout"
-    assert (values["seconds"], values["backend"], values["where"]) == (10, "gloo", "a.py:7")
+    assert (values["seconds"], values["backend"], values["called_from"]) == (10, "gloo", "a.py:7")
+    assert values["where"].endswith("distributed_c10d.py:3252")
 
 
 def test_what_torchrun_reports_of_failures_in_its_own_words() -> None:
