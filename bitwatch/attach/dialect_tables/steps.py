@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bitwatch.attach.dialect_tables.rule import NUMBER, Rule, Values, number
+from bitwatch.attach.dialect_tables.numbers import NUMBER, number
+from bitwatch.attach.dialect_tables.rule import Rule, Values
 from bitwatch.attach.said import What
 
 N = NUMBER
