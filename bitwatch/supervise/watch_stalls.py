@@ -22,15 +22,15 @@ def stalled(view: View, now: float) -> Iterator[events.Alert]:
         id="stalled",
         severity="warning",
         text=_since(view) + (f": {stuck.text}" if stuck and stuck.text else ""),
-        evidence=[f"phase {view.phase or 'unknown'}", *_ranks(view, stuck.waits if stuck else [])],
+        evidence=[f"phase {view.phase or 'unknown'}, last step {view.step:,}", *_ranks(view, stuck.waits if stuck else [])],
         next=_next(view, stuck.waits if stuck else [], now),
     )
 
 
 def _since(view: View) -> str:
     if view.last is None:
-        return f"no step since step {view.step}: the ranks have not begun to train"
-    return f"no step since step {view.step} at {clock(view.last.t)}"
+        return "no step yet: the ranks have not begun to train"
+    return f"no step since {clock(view.last.t)}"
 
 
 def _ranks(view: View, waits: list[events.Wait]) -> list[str]:
