@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bitwatch.record.rundir import RunDirError
+from bitwatch.report.conclude import conclude
 from bitwatch.report.facts import Gathered
 from bitwatch.report.model import Report
 
@@ -23,13 +24,3 @@ def gather(home: Path, words: Sequence[str]) -> Gathered:
         if not os.path.lexists(word):
             raise RunDirError(f"{word}: there is no such file, folder or run")
     return Gathered(about=sorted(words))
-
-
-def conclude(gathered: Gathered) -> Report:
-    """The order in which the evidence was gathered makes no difference."""
-    return Report(
-        about=gathered.about,
-        timeline=gathered.timeline,
-        findings=gathered.findings,
-        notes=gathered.notes,
-    )
