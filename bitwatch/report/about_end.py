@@ -9,7 +9,7 @@ from bitwatch.attach.said import Line, Said
 from bitwatch.report import matching
 from bitwatch.report.facts import Attempt, Story, of_line
 from bitwatch.report.model import Evidence, Finding
-from bitwatch.report.words import called, listed, moment, quoted, wanted
+from bitwatch.report.words import called, listed, moment, quoted, sentence, wanted
 from bitwatch.text import counted, duration
 
 EVIDENCE_LINES = 5
@@ -39,7 +39,7 @@ def restarts(story: Story) -> Iterator[Finding]:
     ]
     if len(story.attempts) > EVIDENCE_LINES:
         each.append(f"{len(story.attempts) - EVIDENCE_LINES} more")
-    why = f"{listed(each)}.".capitalize()
+    why = sentence(listed(each))
     if by_torchrun:
         why += f" {counted(len(by_torchrun), 'restart')} came from the launcher itself."
     yield Finding(
@@ -231,7 +231,7 @@ def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[
             next="Ask who started the next one, and whether this one was stopped first.",
         )
         return
-    age_s = time.time() - modified if modified is not None else None
+    age_s = _age_s(last, modified)
     young = age_s is not None and age_s < YOUNG_S
     yield Finding(
         id="silent-end",
@@ -239,13 +239,19 @@ def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[
         title=f"The log ends at {moment(last.t)} ({_place(last)}) without a word of an end; {steps}",
         evidence=evidence,
         why=(
-            f"The file was changed {duration(max(0.0, age_s or 0.0))} ago: it may well go on."
+            f"It was written {duration(max(0.0, age_s or 0.0))} ago: it may well go on."
             if young
             else "No error, no time-out, no exit is in it: that it ended, that it was stopped and "
             "that it waited are all possible, and nothing in the evidence tells them apart."
         ),
         next="Look whether its processes live: `bitwatch attach` shows them, and where they wait.",
     )
+
+
+def _age_s(last: Line, modified: float | None) -> float | None:
+    """Since the log was written: by its last line, because a copy of a file is young."""
+    written = last.t if last.t is not None else modified
+    return None if written is None else time.time() - written
 
 
 def _steps_said(attempt: Attempt) -> str:

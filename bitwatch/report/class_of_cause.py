@@ -11,7 +11,7 @@ from bitwatch.attach.said import Said
 from bitwatch.report.about_end import first_cause
 from bitwatch.report.facts import Story, of_line
 from bitwatch.report.model import Evidence, Finding
-from bitwatch.report.words import listed
+from bitwatch.report.words import listed, sentence
 
 KEPT = 6
 
@@ -55,7 +55,10 @@ def find(stories: Sequence[Story], findings: Sequence[Finding]) -> Iterator[Find
             next="More evidence helps: logs of all ranks, `ps` with start times, `dmesg`.",
         )
         return
-    why = [f"{pointer.kind.capitalize()}: {pointer.words}." for pointer in pointers[:KEPT]]
+    why = [
+        sentence(f"{kind}: {listed([one.words for one in pointers if one.kind == kind][:KEPT])}")
+        for kind in kinds
+    ]
     why.append(away)
     if not any(pointer.of_end for pointer in pointers):
         why.append("What ended the training, or whether it has ended, none of it explains.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bitwatch.record.rundir import RunDirError
+from bitwatch.report import files, paths
 from bitwatch.report.conclude import conclude
 from bitwatch.report.facts import Gathered
 from bitwatch.report.model import Report
@@ -23,4 +24,11 @@ def gather(home: Path, words: Sequence[str]) -> Gathered:
     for word in words:
         if not os.path.lexists(word):
             raise RunDirError(f"{word}: there is no such file, folder or run")
-    return Gathered(about=sorted(words))
+    found = paths.look(words)
+    gathered = files.read(found)
+    gathered.about = sorted(set(words))
+    gathered.notes += [
+        f"{record}: is the record of a run; `bitwatch report RUN` reads it"
+        for record in found.records
+    ]
+    return gathered

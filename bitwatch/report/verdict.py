@@ -9,7 +9,7 @@ from bitwatch.report.about_end import is_silent
 from bitwatch.report.facts import Attempt, Gathered, ProcessSeen, Story
 from bitwatch.report.model import Finding, Verdict
 from bitwatch.report.standard_model import is_exact, number, same
-from bitwatch.report.words import called, later, moment, pids, wanted
+from bitwatch.report.words import called, moment, pids, span, wanted
 from bitwatch.text import duration
 
 MOST_ATTEMPTS = 8  # that are told one by one
@@ -74,9 +74,7 @@ def _with_processes(attempt: Attempt) -> str:
     soon = [process for process in attempt.processes if _soon(process, begins)]
     if not soon:
         return ""
-    first, last = later(soon[0], begins), later(soon[-1], begins)
-    when = first if first == last else f"{first.removesuffix(' after')} to {last}"
-    return f", and {pids(soon)} started {when} its first line"
+    return f", and {pids(soon)} started {span(soon, begins)} its first line"
 
 
 def _soon(process: ProcessSeen, begins: float) -> bool:
