@@ -16,7 +16,7 @@ from bitwatch.report.facts import (
     of_process,
 )
 from bitwatch.report.model import Evidence, Finding
-from bitwatch.report.words import called, later, listed, moment, pids, quoted, wanted
+from bitwatch.report.words import called, listed, moment, pids, quoted, span, wanted
 from bitwatch.text import counted, duration
 
 EVIDENCE_PROCESSES = 12
@@ -29,21 +29,25 @@ NEXT = (
 
 
 def find(stories: Sequence[Story], gathered: Gathered) -> Iterator[Finding]:
+    taken = _taken(gathered)
     for story in stories:
         for attempt in story.attempts:
             if attempt.processes and matching.is_over(story, attempt):
-                yield from _leftovers(story, attempt, gathered.listings)
+                yield from _leftovers(story, attempt, taken, gathered.listings)
     yield from _unmatched(stories, gathered)
     yield from _clocks(gathered)
 
 
 def _leftovers(
-    story: Story, attempt: Attempt, listings: Sequence[ListingSeen]
+    story: Story, attempt: Attempt, taken: dict[str, float], listings: Sequence[ListingSeen]
 ) -> Iterator[Finding]:
     """Processes of an attempt that was over when they were listed."""
     over = matching.ended_at(story, attempt)
-    taken = {listing.path: listing.taken for listing in listings}
-    left = [p for p in attempt.processes if p.alive is not False and not _earlier(p, taken, over)]
+    left = [
+        process
+        for process in attempt.processes
+        if process.alive is not False and _was_listed_after(process, over, taken)
+    ]
     if not left:
         return
     name = called(attempt, len(story.attempts))
@@ -57,12 +61,8 @@ def _leftovers(
         after = "it had ended"
     assert begins is not None
     why = [
-        f"They started {later(left[0], begins)} the first line of {name} ({wanted(attempt)}, "
-        f"{moment(begins)})"
-        if len(left) == 1
-        else f"They started from {later(left[0], begins)} to {later(left[-1], begins)} the first "
-        f"line of {name} ({wanted(attempt)}, {moment(begins)})",
-        f", and the listing still shows them after {after}.",
+        f"{'They' if len(left) > 1 else 'It'} started {span(left, begins)} the first line of {name} "
+        f"({wanted(attempt)}, {moment(begins)}), and the listing was taken after {after}.",
         _defunct(left),
         " " + " ".join(sorted({f"Their start: {p.inferred}." for p in left if p.inferred})[:2]),
         _prose(listings, evidence),
@@ -80,10 +80,25 @@ def _leftovers(
     )
 
 
-def _earlier(process: ProcessSeen, taken: dict[str, float | None], over: float | None) -> bool:
-    """Whether it was listed before its attempt was over, and so proves nothing."""
+def _taken(gathered: Gathered) -> dict[str, float]:
+    """When each listing was taken at the earliest: after the last start that it shows, and
+    where its file's time is its own, then."""
+    taken: dict[str, float] = {}
+    for process in gathered.processes:
+        if process.started is not None:
+            taken[process.source] = max(taken.get(process.source, 0.0), process.started)
+    for listing in gathered.listings:
+        if listing.taken is not None:
+            taken[listing.path] = max(taken.get(listing.path, 0.0), listing.taken)
+    return taken
+
+
+def _was_listed_after(process: ProcessSeen, over: float | None, taken: dict[str, float]) -> bool:
+    """Whether it is shown at a time when its attempt was over; else it proves nothing."""
+    if process.alive:
+        return True
     when = taken.get(process.source)
-    return when is not None and over is not None and when < over
+    return over is None or (when is not None and when >= over)
 
 
 def _defunct(left: Sequence[ProcessSeen]) -> str:

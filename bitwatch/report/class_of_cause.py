@@ -56,7 +56,7 @@ def find(stories: Sequence[Story], findings: Sequence[Finding]) -> Iterator[Find
         )
         return
     why = [
-        sentence(f"{kind}: {listed([one.words for one in pointers if one.kind == kind][:KEPT])}")
+        sentence(f"{kind}: {'; '.join([one.words for one in pointers if one.kind == kind][:KEPT])}")
         for kind in kinds
     ]
     why.append(away)

@@ -10,7 +10,9 @@ from bitwatch.report.model import Evidence, Report
 from bitwatch.report.words import moment
 from bitwatch.text import literal
 
-MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$@:-])")
+MARKUP = re.compile(r"([\\`*_{}\[\]#|<>~]|^[-+=])")
+# What becomes a link, a mention or a character of its own even behind a backslash.
+LIVE = re.compile(r"[&@]|(?<=:)//|(?<=www)\.|^\d+(?=[.)])")
 TEXT_OF_EVIDENCE = 300
 
 
@@ -47,7 +49,15 @@ def lines(report: Report) -> Iterator[str]:
 
 def escaped(text: str) -> str:
     """Printed as it is: no markup, no links, no mentions."""
-    return MARKUP.sub(r"\\\1", literal(text))
+
+    def as_numbers(found: re.Match[str]) -> str:
+        return "".join(f"&#{ord(character)};" for character in found[0])
+
+    pieces = []
+    for piece in LIVE.split(shown := literal(text)):
+        pieces.append(MARKUP.sub(r"\\\1", piece))
+    kept = [as_numbers(found) for found in LIVE.finditer(shown)]
+    return "".join(a + b for a, b in zip(pieces, [*kept, ""], strict=True))
 
 
 def _evidence(evidence: Evidence) -> str:
