@@ -14,7 +14,7 @@ from bitwatch.report.model import Entry, Evidence, Finding
 
 class StepRun(msgspec.Struct, kw_only=True):
     """Steps that follow one another in a log without falling back: kept as their ends, because
-    a log may have millions. `fell_back`: the number before its first one was higher."""
+    a log may have millions, and of a large one only some are heard. `fell_back`: the number before its first one was higher."""
 
     first: Said
     last: Said

@@ -61,7 +61,7 @@ def heard(file: FileSeen) -> LogSeen:
     log = LogSeen(path=file.path, modified=file.modified, size=file.size)
     listener = Listener()
     keeper = Keeper(log)
-    for lines in log_file.pieces(path, 0, file.size, listener.sieve()):
+    for lines in log_file.pieces(path, 0, file.size, listener.sieve(file.size)):
         for said in listener.hear(lines):
             keeper.hear(said)
     for said in listener.end():

@@ -54,6 +54,7 @@ class Keeper:
         self._counts: dict[What, int] = {}
         self._heard = 0
         self._tracks: dict[Key, list[_Track]] = {}
+        self._key: Key = ("", None)  # of the last step
         self._switches = 0
         self._latest: Line | None = None
 
@@ -91,7 +92,14 @@ class Keeper:
         position = position_of(said)
         if position is None:
             return
-        tracks = self._tracks.setdefault((said.dialect, said.values.get("steps")), [])
+        key = (said.dialect, said.values.get("steps"))
+        same = self._tracks[key] if key == self._key else []
+        if len(same) == 1 and position > same[0].position and is_finite(said):
+            same[0].goes_on(said, position)  # as nearly all lines of a long log
+            same[0].heard_at = self._heard
+            return
+        self._key = key
+        tracks = self._tracks.setdefault(key, [])
         track = self._track_for(said, position, tracks)
         if track is not None:
             if tracks[-1] is not track:
@@ -143,7 +151,7 @@ def position_of(said: Said) -> float | None:
     """How far the training is: its step, else its epoch."""
     for name in ("step", "epoch"):
         value = said.values.get(name)
-        if isinstance(value, int | float) and math.isfinite(value):
+        if isinstance(value, (int, float)) and math.isfinite(value):
             return float(value)
     return None
 

@@ -64,8 +64,10 @@ def _of_log(log: LogSeen) -> list[Placed]:
 def _steps(run: StepRun) -> Iterator[Entry]:
     """The first and the last of a series, and not those between."""
     for said in dict.fromkeys((run.first.line, run.last.line)):
-        of = "" if run.count == 1 else f" (of {run.count:,} lines of steps in a row)"
-        text = f"{quoted(said.text, LONGEST)}{of if said == run.first.line else ''}"
+        begins = run.count > 1 and said == run.first.line
+        text = (
+            f"{quoted(said.text, LONGEST)}{' (the first of a series of steps)' if begins else ''}"
+        )
         yield Entry(t=said.t, source=said.source, line=said.number or None, text=text)
 
 
