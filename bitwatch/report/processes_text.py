@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,8 @@ from bitwatch.sense import roles
 
 PIDS = 1 << 22  # the largest that Linux gives out
 KEPT_PROSE = 20
+MOST_ROWS = 50_000  # of one listing
+MOST_NOTES = 6
 
 STARTS = {"STARTED", "START", "STIME", "LSTART"}
 ELAPSEDS = {"ELAPSED", "ETIME"}
@@ -100,9 +103,12 @@ def read(lines: Iterable[Line], path: str, around: Around) -> tuple[ListingSeen,
             if len(listing.prose) < KEPT_PROSE:
                 listing.prose.append(line)
             continue
+        if len(found) == MOST_ROWS:
+            listing.notes.append(f"{path}: what follows the first {MOST_ROWS:,} rows was not read")
+            break
         found.append(_process(row, line, path))
     listing.processes = len(found)
-    listing.notes = list(_notes(found, path, around))
+    listing.notes += islice(_notes(found, path, around), MOST_NOTES)
     return listing, _with_roles(found)
 
 
