@@ -39,6 +39,7 @@ class LogSeen(msgspec.Struct, kw_only=True):
     mixed: list[Line] = []
     backwards: tuple[Line, Line] | None = None  # two lines, the later one with an earlier time
     left_out: int = 0  # of what it says, where that is too much to keep
+    flooded: bool = False  # of its later warnings, errors and steps only the last were heard
 
 
 class ProcessSeen(msgspec.Struct, kw_only=True):

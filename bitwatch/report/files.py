@@ -7,15 +7,18 @@ from itertools import chain
 from pathlib import Path
 
 from bitwatch.attach import log_file
-from bitwatch.attach.dialects import Listener
+from bitwatch.attach.dialects import RULES, Listener
 from bitwatch.attach.log_file import LogError, LogFile
 from bitwatch.attach.said import Line
+from bitwatch.attach.sieve import Sieve
 from bitwatch.report import paths, processes_text
 from bitwatch.report.facts import FileSeen, Gathered, LogSeen, Unreadable
 from bitwatch.report.keep import Keeper
 from bitwatch.report.starts import Around
 
-END_BYTES = 64 << 10  # in which the last line lies
+END_BYTES = 256 << 10  # that is always heard, whatever stands before it
+FLOOD_LINES = 150_000  # of one log that say something: some seconds of work
+FLOODS = ("step", "warning", "error", "exception", "evaluation")
 MOST_LISTING_BYTES = 64 << 20
 
 
@@ -49,10 +52,41 @@ def _log(file: FileSeen, gathered: Gathered) -> None:
         gathered.logs.append(log)
     else:
         gathered.notes.append(f"{file.path}: says nothing of a training that is understood")
+    if log.flooded:
+        gathered.notes.append(
+            f"{file.path}: says so much that of its later warnings, errors and steps only those "
+            "at its end were heard"
+        )
     if log.left_out:
         gathered.notes.append(
             f"{file.path}: {log.left_out:,} more lines say what earlier ones say and are left out"
         )
+
+
+class Narrowing(Sieve):
+    """Passes what another sieve does, until that is so much that warnings, errors or tracebacks
+    must be most of the log; from then on only what is rare in any log: targets, counts, ends.
+    """
+
+    def __init__(self, wide: Sieve) -> None:
+        super().__init__((rule.word for rule in RULES if rule.what not in FLOODS), ())
+        self._wide: Sieve | None = wide
+        self._lines = 0
+        self.newest = 0  # the number of the last line that passed
+
+    @property
+    def flooded(self) -> bool:
+        return self._wide is None
+
+    def spans(self, block: bytes) -> list[tuple[int, int]]:
+        return super().spans(block) if self._wide is None else self._wide.spans(block)
+
+    def passed(self, lines: Sequence[Line]) -> None:
+        self._lines += len(lines)
+        if lines:
+            self.newest = lines[-1].number
+        if self._lines > FLOOD_LINES:
+            self._wide = None
 
 
 def heard(file: FileSeen) -> LogSeen:
@@ -61,13 +95,20 @@ def heard(file: FileSeen) -> LogSeen:
     log = LogSeen(path=file.path, modified=file.modified, size=file.size)
     listener = Listener()
     keeper = Keeper(log)
-    for lines in log_file.pieces(path, 0, file.size, listener.sieve(file.size)):
+    sieve = Narrowing(listener.sieve(file.size))
+    for lines in log_file.pieces(path, 0, file.size, sieve):
+        sieve.passed(lines)
         for said in listener.hear(lines):
+            keeper.hear(said)
+    end = _end(path)
+    if sieve.flooded:
+        for said in listener.hear(line for line in end if line.number > sieve.newest):
             keeper.hear(said)
     for said in listener.end():
         keeper.hear(said)
     keeper.end()
-    log.first, log.last = _first(file.path), _last(path)
+    log.flooded = sieve.flooded
+    log.first, log.last = _first(file.path), end[-1] if end else None
     log.lines = log.last.number if log.last else 0
     times = [line.t for line in (log.first, log.last) if line is not None and line.t is not None]
     log.begins = min([*times, *([log.begins] if log.begins is not None else [])], default=None)
@@ -79,11 +120,11 @@ def _first(path: str) -> Line | None:
     return next(iter(paths.beginning(path)), None)
 
 
-def _last(path: Path) -> Line | None:
+def _end(path: Path) -> list[Line]:
     end = LogFile(path, newest_bytes=END_BYTES)
     lines = [line for line in end.new(final=True) if line.text.strip()]
     end.close()
-    return lines[-1] if lines else None
+    return lines
 
 
 def _listing(file: FileSeen, gathered: Gathered, times: Sequence[float]) -> None:

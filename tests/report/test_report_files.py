@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from bitwatch import cli
 from bitwatch.record.rundir import RunDirError
-from bitwatch.report import make, markdown, model
+from bitwatch.report import files, make, markdown, model
 from bitwatch.report.lines import Face
-from tests.report.incident import LOG, PS, everything, ids, report, write
+from tests.report.incident import LOG, PS, everything, finding, ids, report, write
 
 
 def test_a_word_that_is_nothing_is_refused(tmp_path: Path) -> None:
@@ -158,3 +158,19 @@ def test_the_command_prints_each_form_and_ends_with_0_whatever_it_finds(tmp_path
         cli.main(["report", str(tmp_path / "none")])
     assert ended.value.code == 2
     assert everything(make.make(tmp_path, [log]))
+
+
+def test_a_log_that_is_nearly_all_warnings_is_heard_where_it_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "FLOOD_LINES", 1000)
+    flood = "".join(f"2025-08-24 07:15:00,000 [WARNING] odd thing {n}\n" for n in range(30_000))
+    first, *rest = LOG.splitlines(keepends=True)
+    died = "Traceback (most recent call last):\nValueError: the end of it\n"
+    path = write(tmp_path, "flood.log", first + flood + "".join(rest) + flood + died)
+    made = report(path)
+    assert [one.line for one in finding(made, "target-lowered").evidence] == [1, 30_004]
+    assert "the end of it" in finding(made, "exception").title
+    assert finding(made, "exception").evidence[0].line == 60_010
+    assert any("only those at its end were heard" in note for note in made.notes)
+    assert len(made.timeline) < 500
