@@ -46,12 +46,14 @@ def find(stories: Sequence[Story], findings: Sequence[Finding]) -> Iterator[Find
     pointers = [*_of_causes(stories), *_of_findings(findings)]
     kinds = list(dict.fromkeys(pointer.kind for pointer in pointers))
     away = _not_pointed_at(kinds, findings)
+    if not pointers and all(story.attempts[-1].done for story in stories if story.attempts):
+        return  # nothing is wrong
     if not pointers:
         yield Finding(
             id="class-of-cause",
             severity="info",
             title="Class of the cause: it cannot be told",
-            why=f"Nothing in the evidence points at one. {away}".strip(),
+            why=away,
             next="More evidence helps: logs of all ranks, `ps` with start times, `dmesg`.",
         )
         return

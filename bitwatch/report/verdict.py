@@ -60,7 +60,8 @@ def _attempts(story: Story) -> Iterator[str]:
         if target is not None and any(same(said, target) for said in built):
             text += "; it built the model that was asked for"
         if attempt.done is not None:
-            text += f"; it says itself that it finished, at {moment(attempt.done.line.t)}"
+            when = f", at {moment(attempt.done.line.t)}" if attempt.done.line.t is not None else ""
+            text += f"; it says itself that it finished{when}"
         yield f"{text}."
     if len(story.attempts) > MOST_ATTEMPTS:
         yield f"{len(story.attempts) - MOST_ATTEMPTS} more attempts followed."

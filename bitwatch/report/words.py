@@ -15,11 +15,11 @@ NAMED = 6  # processes in one sentence
 def moment(t: float | None) -> str:
     """2025-08-24 07:14:00, in local time as loggers write it."""
     if t is None:
-        return "at a time that it does not say"
+        return "an unknown time"
     try:
         return datetime.datetime.fromtimestamp(t).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
-        return "at an impossible time"
+        return "an impossible time"
 
 
 def pids(processes: Sequence[ProcessSeen]) -> str:

@@ -115,6 +115,14 @@ def test_a_log_that_is_still_written_may_go_on(tmp_path: Path) -> None:
     assert "its last step is 5" in finding(old, "silent-end").title
 
 
+def test_a_training_that_finished_is_not_asked_for_a_cause(tmp_path: Path) -> None:
+    text = "{'loss': 2.3, 'grad_norm': 1.2, 'learning_rate': 4.5e-05, 'epoch': 0.1}\n"
+    text += "{'train_runtime': 12.3, 'train_samples_per_second': 10.0, 'epoch': 0.2}\n"
+    made = report(write(tmp_path, "train.log", text))
+    assert made.findings == []
+    assert made.verdict.shown[0].endswith("is in the log; it says itself that it finished.")
+
+
 @pytest.mark.parametrize("zone", [0, 7200])
 def test_clocks_that_disagree_are_said(zone: int, tmp_path: Path) -> None:
     line = "2025-08-24 07:14:00,709 [INFO] Target: 1,000 parameters\n"
