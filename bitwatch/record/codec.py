@@ -19,6 +19,7 @@ Any_ = (
     | events.DataPlanned
     | events.Action
     | events.Alert
+    | events.Stuck
     | events.AttemptEnded
     | events.RunEnded
     | events.ProcessStart
