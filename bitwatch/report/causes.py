@@ -64,7 +64,7 @@ CLASSES = [
             "the text, or the way to it, is not as it should be",
         ),
         (
-            r"^(?:run|model|data|parallel|train|checkpoint|watch)\.[a-z_]+\b",
+            r"^(?:rank \d+: )?(?:run|model|data|parallel|train|checkpoint|watch)\.[a-z_]+\b",
             "configuration",
             "it names a key of the configuration",
         ),
@@ -81,7 +81,7 @@ CLASSES = [
             "model; the record alone cannot tell which",
         ),
         (
-            r"^[A-Za-z_.]*(?:Error|Exception|Interrupt|Exit)\b",
+            r"^(?:rank \d+: )?[A-Za-z_.]*(?:Error|Exception|Interrupt|Exit)\b",
             "code",
             "an exception of the program that nothing explains as any of the others",
         ),

@@ -11,7 +11,8 @@ from bitwatch.report import causes
 from bitwatch.report.model import Evidence, Finding, Verdict
 from bitwatch.report.record_end import Ended
 from bitwatch.report.record_signals import signals
-from bitwatch.report.when import moment, sane
+from bitwatch.report.record_words import cut
+from bitwatch.report.when import moment
 from bitwatch.text import counted
 
 NAMED = 6  # in a sentence
@@ -23,6 +24,8 @@ def findings(ended: Ended, verdict_: Verdict) -> Iterator[Finding]:
         yield _failed(ended, verdict_)
     elif ended.state == "lost" and not ended.elsewhere:
         yield _lost(ended, verdict_)
+    elif ended.state == "stopped" and ended.words:
+        yield _failed_before(ended, verdict_)
     text = " ".join((ended.cause, *(word.cause for word in ended.words)))
     if ended.state in ("failed", "lost"):
         yield from _causes_of_their_own(ended, text)
@@ -58,10 +61,25 @@ def _failed(ended: Ended, verdict_: Verdict) -> Finding:
     )
 
 
+def _failed_before(ended: Ended, verdict_: Verdict) -> Finding:
+    """Whoever stopped it may have done so because of that."""
+    cause = cut(ended.words[0].cause)
+    verdict_.shown.append(f"a rank of {ended.name} had failed before it was stopped: {cause}")
+    class_ = causes.class_of(cause)
+    return Finding(
+        id="failed",
+        severity="warning",
+        title=f"attempt {ended.number} was stopped, and a rank had failed{_at(ended)}: {cause}",
+        evidence=ended.evidence(),
+        why=f"Class of the cause: {class_.class_} ({class_.why})." if class_ else "",
+        next=f"bitwatch run --resume {ended.run} goes on, once the cause is mended",
+    )
+
+
 def _lost(ended: Ended, verdict_: Verdict) -> Finding:
     """Nobody has written how it ended: what is known is when it last gave a sign of life."""
-    sign = f"step {ended.step:,}" if ended.step else "no step at all"
-    last = f"its last sign of life is of {moment(ended.updated)}, its last step {sign}"
+    step = f"its last step is {ended.step:,}" if ended.step else "it took no step"
+    last = f"its last sign of life is of {moment(ended.updated)}, and {step}"
     if not ended.updated:
         last = "no rank of it ever wrote a line"
     verdict_.shown.append(f"{ended.name} ended without a word: {last}")
@@ -81,17 +99,14 @@ def _lost(ended: Ended, verdict_: Verdict) -> Finding:
         evidence=[*ended.evidence(), *_last_signs(ended)],
         why=f"{why}: {last}.",
         next=f"look into the kernel's log (dmesg, journalctl -k) around {moment(ended.updated)}; "
-        f"bitwatch run --resume {ended.run} goes on from its newest checkpoint",
+        f"bitwatch run --resume {ended.run} goes on",
     )
 
 
 def _last_signs(ended: Ended) -> list[Evidence]:
     places = ended.record.story.places
-    path = ended.record.run.rank(ended.number, 0)
-    step = [Evidence(source=ended.record.source(path), text=f"its last step is {ended.step:,}",
-                     t=sane(ended.updated))]  # fmt: skip
-    begun = places.get(("attempt", ended.number))
-    return [*([begun] if begun else []), *(step if ended.step else [])]
+    keys = (("attempt", ended.number), ("step", ended.number))
+    return [places[key] for key in keys if key in places]
 
 
 def _causes_of_their_own(ended: Ended, text: str) -> Iterator[Finding]:

@@ -17,6 +17,8 @@ from bitwatch.report.when import moment
 from bitwatch.text import counted, duration
 
 SHOWN = 8  # places in the evidence of one finding
+END_S = 5.0  # before the end of an attempt, in which its alerts clear for that
+DEATHS = ("rank-died", "worker-died")
 MILDER: dict[events.Severity, events.Severity] = {"error": "warning", "warning": "info"}
 
 
@@ -42,18 +44,26 @@ def restarts(record: Record, ends: Sequence[Ended]) -> Iterator[Finding]:
     )
 
 
-def alerts(record: Record, seen: View, covered: set[str]) -> Iterator[Finding]:
+def alerts(
+    record: Record, ends: Sequence[Ended], seen: View, covered: set[str]
+) -> Iterator[Finding]:
     """What was raised, each once; `covered` are ids of which another finding tells."""
+    by_number = {ended.number: ended for ended in ends}
     for id_, told in record.story.alerts.items():
         if id_ not in covered:
-            yield _alert(id_, told, seen)
+            yield _alert(id_, told, by_number.get(told.newest.attempt), seen)
 
 
-def _alert(id_: str, told: AlertStory, seen: View) -> Finding:
+def _alert(id_: str, told: AlertStory, ended: Ended | None, seen: View) -> Finding:
+    """With the end of an attempt all its alerts clear: that says nothing of their causes."""
     alert = told.newest
     holds = alert.attempt == seen.attempt and seen.state not in END_STATES
+    over = ended.attempt.ended.t if ended and ended.attempt.ended else None
     severity, title = alert.severity, cut(alert.text)
-    if told.cleared is not None:
+    if alert.id in DEATHS and ended is not None and ended.state == "stopped" and not ended.words:
+        severity = "info"
+        title += f" (while attempt {alert.attempt} was being stopped)"
+    elif told.cleared is not None and (over is None or told.cleared < over - END_S):
         severity = MILDER.get(severity, severity)
         title += f" (cleared after {duration(max(0.0, told.cleared - alert.t))})"
     elif not holds:

@@ -15,7 +15,8 @@ from bitwatch.record.journal import LONGEST_LINE_BYTES, READ_BYTES
 
 
 class Lines:
-    """Gives the whole lines of a file as it is now. After that, `skipped` counts those that were
+    """Gives the whole lines of a file as it is now, a block at a time: the number of the first,
+    and the lines, of which those that are empty are nothing. After that, `skipped` counts those that were
     too long, `torn` is whether the last one has no end, and `trouble` says why the file could
     not be read, empty when it could.
 
@@ -34,7 +35,7 @@ class Lines:
         self._rest = b""
         self._overlong = False
 
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+    def __iter__(self) -> Iterator[tuple[int, list[bytes]]]:
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -51,7 +52,7 @@ class Lines:
         finally:
             os.close(fd)
 
-    def _of(self, fd: int, size: int) -> Iterator[tuple[int, bytes]]:
+    def _of(self, fd: int, size: int) -> Iterator[tuple[int, list[bytes]]]:
         """`size` ends it: of a file that grows faster than it is read there would be no end."""
         ends = self._ends_bytes
         if ends and size > 2 * ends:
@@ -66,19 +67,17 @@ class Lines:
             yield from self._between(fd, 0, size)
         self.torn = bool(self._rest.strip()) or self._overlong
 
-    def _between(self, fd: int, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
+    def _between(self, fd: int, begin: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
         while begin < end:
             block = os.pread(fd, min(READ_BYTES, end - begin), begin)
             if not block:
                 return
             begin += len(block)
             *lines, self._rest = (self._rest + block).split(b"\n")
-            for line in lines:
-                self._number += 1
-                if self._overlong:
-                    self._overlong = False
-                elif line and not line.isspace():
-                    yield self._number, line
+            if lines and self._overlong:
+                lines[0], self._overlong = b"", False
+            yield self._number + 1, lines
+            self._number += len(lines)
             if len(self._rest) > LONGEST_LINE_BYTES:
                 self.skipped += not self._overlong
                 self._rest, self._overlong = b"", True

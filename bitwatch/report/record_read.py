@@ -19,11 +19,13 @@ from bitwatch.record.state import JOURNAL, RECENT_STEPS, SAMPLES, RunState, Sour
 from bitwatch.report.model import Entry, Evidence
 from bitwatch.report.record_lines import Lines
 from bitwatch.report.record_story import Story
-from bitwatch.report.record_timeline import Sampled, Timeline
+from bitwatch.report.record_timeline import Sampled, Timeline, kind_of
 from bitwatch.report.record_words import words
 from bitwatch.report.when import sane
 
 STEP = b'{"kind":"step"'  # how a step record begins, as we write it
+NOT_FINITE = b'"nonfinite"'
+AT_ONCE = 4096  # step records that are looked at together
 ENDS_BYTES = 2 << 20  # of the long file of a rank that is not the first
 ACCOUNT_BYTES = 64 << 10  # of a reader's account or of samples: the newest record counts
 
@@ -78,36 +80,45 @@ class Record:
         lines = Lines(path, _ends_bytes(source))
         name = self.source(path)
         steps = _Steps(name, self.story, source)
-        strange, first_strange = 0, 0
-        for number, line in lines:
-            if line.startswith(STEP) and steps.take(number, line):
-                continue
-            record = codec.decode(line)
-            if record is None:
-                strange, first_strange = strange + 1, first_strange or number
-                continue
-            record.t = sane(record.t) or 0.0
-            self._take(record, source, name, number)
-        steps.tell(self.state, self.timeline)
-        self._note(name, lines, strange, first_strange)
+        strange: list[int] = []
+        for first, block in lines:
+            told: list[tuple[int, codec.Any_]] = []
+            for number, line in enumerate(block, first):
+                if line.startswith(STEP):
+                    steps.take(number, line)
+                elif line and not line.isspace():
+                    record = codec.decode(line)
+                    if record is None:
+                        strange.append(number)
+                    else:
+                        told.append((number, record))
+            self._take(told, source, name)
+        strange += steps.tell(self.state, self.timeline)
+        self._note(name, lines, strange)
 
-    def _take(self, record: codec.Any_, source: Source, name: str, line: int) -> None:
-        fold(self.state, source, [record])
+    def _take(self, told: list[tuple[int, codec.Any_]], source: Source, name: str) -> None:
+        for _, record in told:
+            record.t = sane(record.t) or 0.0
+        fold(self.state, source, (record for _, record in told))
         if source.kind in ("samples", "history"):
             return
-        text = words(record)
-        evidence = Evidence(source=name, line=line, text=text, t=sane(record.t))
-        self.story.add(record, source, evidence)
         # Only rank 0 tells the story; of the others their last words.
-        if source.kind != "reader" and (not source.rank or isinstance(record, events.RankEnded)):
-            self.timeline.add(record, name, line)
+        silent = source.kind == "reader" or source.rank > 0
+        for line, record in told:
+            kind = kind_of(record)
+            if not kind and not isinstance(record, events.Minute | events.Reader):
+                continue
+            text = words(record)
+            evidence = Evidence(source=name, line=line, text=text, t=sane(record.t))
+            self.story.add(record, source, evidence)
+            if text and kind and (not silent or isinstance(record, events.RankEnded)):
+                self.timeline.add(kind, evidence)
 
-    def _note(self, name: str, lines: Lines, strange: int, first: int) -> None:
+    def _note(self, name: str, lines: Lines, strange: list[int]) -> None:
         if lines.trouble and not _is_missing(lines.path):
             self.notes.append(f"{name}: {lines.trouble}; it was left out")
-        if strange + lines.skipped:
-            at = f", the first at line {first}" if first else ""
-            many = strange + lines.skipped
+        if many := len(strange) + lines.skipped:
+            at = f", the first at line {min(strange):,}" if strange else ""
             what = "1 line is no record" if many == 1 else f"{many:,} lines are no records"
             self.notes.append(f"{name}: {what} that this version knows{at}; left out")
         if lines.torn:
@@ -145,35 +156,68 @@ class _Steps:
         self._source = source
         self._sampled = Sampled()
         self._recent: deque[bytes] = deque(maxlen=RECENT_STEPS)
+        self._numbers: list[int] = []
+        self._lines: list[bytes] = []
+        self._strange: list[int] = []
 
-    def take(self, number: int, line: bytes) -> bool:
-        """False for what is no step record."""
+    def take(self, number: int, line: bytes) -> None:
+        self._numbers.append(number)
+        self._lines.append(line)
+        if len(self._lines) >= AT_ONCE:
+            self._look()
+
+    def _look(self) -> None:
+        numbers, lines = self._numbers, self._lines
+        self._numbers, self._lines = [], []
+        whole = b"\n".join(lines)
         try:
-            step = _quick.decode(line)
+            steps = _quick.decode_lines(whole)
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError):
-            return False
-        self._sampled.add(number, line)
-        self._recent.append(line)
-        if step.nonfinite and "loss" in step.nonfinite and not self._source.rank:
-            said = f"step {step.step:,}: the loss is {step.nonfinite['loss'][:20]}"
-            evidence = Evidence(source=self._name, line=number, text=said)
-            self._story.not_finite(self._source.attempt, evidence)
-        return True
+            steps, numbers, lines = self._one_by_one(numbers, lines)
+        if NOT_FINITE in whole and not self._source.rank:
+            for number, step in zip(numbers, steps, strict=True):
+                if step.nonfinite and "loss" in step.nonfinite:
+                    said = f"step {step.step:,}: the loss is {step.nonfinite['loss'][:20]}"
+                    evidence = Evidence(source=self._name, line=number, text=said)
+                    self._story.not_finite(self._source.attempt, evidence)
+        self._sampled.add(numbers, lines)
+        self._recent.extend(lines[-RECENT_STEPS:])
 
-    def tell(self, state: RunState, timeline: Timeline) -> None:
-        """Folds in the first and the newest, and has entries of some of them."""
-        sampled = self._sampled
-        if sampled.first is None:
-            return
-        ends = [sampled.first[1]] if sampled.count > len(self._recent) else []
+    def _one_by_one(
+        self, numbers: list[int], lines: list[bytes]
+    ) -> tuple[list[_Step], list[int], list[bytes]]:
+        """Without those that are no record."""
+        steps, good = [], []
+        for number, line in zip(numbers, lines, strict=True):
+            try:
+                steps.append(_quick.decode(line))
+                good.append((number, line))
+            except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError):
+                self._strange.append(number)
+        return steps, [number for number, _ in good], [line for _, line in good]
+
+    def tell(self, state: RunState, timeline: Timeline) -> list[int]:
+        """Folds in the first and the newest, and has entries of some of them. The numbers of
+        lines that were none."""
+        if self._lines:
+            self._look()
+        if self._sampled.first is not None:
+            self._fold(state)
+            if not self._source.rank:
+                self._tell(timeline)
+        return self._strange
+
+    def _fold(self, state: RunState) -> None:
+        first = self._sampled.first
+        ends = [first[1]] if first and self._sampled.count > len(self._recent) else []
         decoded = (codec.decode(line) for line in (*ends, *self._recent))
         steps = [record for record in decoded if isinstance(record, events.Step)]
         for step in steps:
             step.t = sane(step.t) or 0.0
         fold(state, self._source, steps)
-        if self._source.rank:
-            return
-        self._story.steps(self._source.attempt, sampled.count)
+
+    def _tell(self, timeline: Timeline) -> None:
+        sampled = self._sampled
         entries = []
         for number, line in sampled.lines():
             record = codec.decode(line)
@@ -181,4 +225,10 @@ class _Steps:
                 entries.append(
                     Entry(t=sane(record.t), source=self._name, line=number, text=words(record))
                 )
+        if entries:
+            last = entries[-1]
+            self._story.last_step(self._source.attempt, last)
+            if sampled.count > 1:
+                more = f" (the last of {sampled.count:,} step records)"
+                entries[-1] = msgspec.structs.replace(last, text=last.text + more)
         timeline.add_steps(entries)

@@ -14,7 +14,10 @@ from bitwatch.report.record_words import how, name, signal_name
 
 SENT_S = 120.0  # from an action to the exit that it explains
 TOGETHER_S = 5.0  # within which those follow whose parent was ended
-RANK_KILLED = re.compile(r"(rank \d+|torchrun) was killed by (SIG[A-Z0-9]+|signal \d+)")
+KILLED = re.compile(  # as causes say it: of a rank, a worker, or torchrun
+    r"(?P<who>torchrun|worker \d+ of rank \d+|rank \d+)(?: \(pid (?P<pid>\d{1,9})\))?"
+    r"(?:,[^:;]{0,80},)? was killed by (?P<signal>SIG[A-Z0-9]+|signal \d+)"
+)
 BY_REQUEST = ("stop", "escalate", "clean")  # actions that end a whole attempt
 
 
@@ -49,7 +52,7 @@ def signals(ended: Ended, verdict: Verdict) -> Iterator[Finding]:
         f"who sent {killed.signal} to {killed.who} of {ended.name}: no action in the record did"
     )
     verdict.unknown.append(unknown)
-    if killed.signal == "SIGKILL":
+    if killed.signal == "SIGKILL" and killed.who.startswith(("rank", "worker")):
         verdict.likely.append(
             f"{killed.who} of {ended.name} was killed for want of memory of the machine: the "
             "kernel's out-of-memory killer is what most often sends SIGKILL to a training; only "
@@ -77,12 +80,15 @@ def _first(ended: Ended) -> Killed | None:
         first = exits[0]
         place = places.get(("exit", first.pid, first.starttime))
         return Killed(name(first), signal_name(first.signal or 0), first.t, first.pid, place)
-    said = RANK_KILLED.search(ended.cause)
+    word = ended.words[0] if ended.words else None
+    said = KILLED.search(word.cause if word else ended.cause)
     if said is None:
         return None
-    end = places.get(("ended", ended.number))
     t = ended.attempt.ended.t if ended.attempt.ended else ended.updated
-    return Killed(said[1], said[2], t, 0, end)
+    place = places.get(("ended", ended.number))
+    if word is not None:
+        t, place = word.t, places.get(("word", ended.number, word.rank), place)
+    return Killed(said["who"], said["signal"], t, int(said["pid"] or 0), place)
 
 
 def _follows(exit: events.ProcessExit, ended: Ended) -> bool:

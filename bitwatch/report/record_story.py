@@ -7,7 +7,7 @@ import msgspec
 
 from bitwatch.record import codec, events
 from bitwatch.record.state import Source
-from bitwatch.report.model import Evidence
+from bitwatch.report.model import Entry, Evidence
 
 MOST = 8  # places kept for one thing
 MOST_KINDS = 100  # ids of alerts: a record of ours has fewer than thirty
@@ -41,7 +41,7 @@ class Gap(msgspec.Struct, frozen=True):
 class Story:
     """`places` has the newest evidence of each of these: ("attempt", n), ("ended", n),
     ("planned", n), ("stuck", n), ("model", n), ("word", n, rank), ("prepared", n),
-    ("checkpoint", step), ("run",), ("exit", pid, starttime), ("reader", n, rank, worker)."""
+    ("checkpoint", step), ("step", n), ("run",), ("exit", pid, starttime), ("reader", n, rank, worker)."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[object, ...], Evidence] = {}
@@ -49,7 +49,6 @@ class Story:
         self.actions: list[tuple[events.Action, Evidence]] = []
         self.gaps: list[Gap] = []
         self.losses: dict[int, NotFinite] = {}
-        self.step_records: dict[int, int] = {}
         self._minutes = False
         self._last: float | None = None  # of the journal, while an attempt is under way
 
@@ -65,8 +64,6 @@ class Story:
                 self.places["model", source.attempt] = evidence
             case events.Checkpoint() if not source.rank:
                 self.places["checkpoint", record.step] = evidence
-            case events.Step() if not source.rank:
-                self.step_records[source.attempt] = self.step_records.get(source.attempt, 0) + 1
             case events.Reader():
                 key = ("reader", source.attempt, record.loader, record.rank, record.worker)
                 self.places[key] = evidence
@@ -76,8 +73,10 @@ class Story:
         known = self.losses.setdefault(attempt, NotFinite(evidence, 0))
         known.count += 1
 
-    def steps(self, attempt: int, count: int) -> None:
-        self.step_records[attempt] = self.step_records.get(attempt, 0) + count
+    def last_step(self, attempt: int, entry: Entry) -> None:
+        self.places["step", attempt] = Evidence(
+            source=entry.source, line=entry.line, text=entry.text, t=entry.t
+        )
 
     def _journal(self, record: codec.Any_, evidence: Evidence) -> None:
         self._look_for_gap(record, evidence)

@@ -10,9 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from bitwatch.record import codec, events
-from bitwatch.report.model import Entry
-from bitwatch.report.record_words import words
-from bitwatch.report.when import sane
+from bitwatch.report.model import Entry, Evidence
 
 # How many of each kind are kept at each end. Together fewer than 200.
 KEPT = {
@@ -47,7 +45,21 @@ MOST_STEPS = 24  # of all attempts together, beside the first and the last of ea
 
 
 def kind_of(record: codec.Any_) -> str:
-    """The kind of moment that a record is; empty for none."""
+    """The kind of moment that a record is; empty for none. A record of a week has very many of
+    a few types: each type is judged once, but for the exits of workers: with each epoch all of them leave."""
+    if isinstance(record, events.ProcessExit):
+        plain = record.role == "worker" and record.signal is None and not record.status
+        return "" if plain else "exit"
+    kind = _kinds.get(type(record))
+    if kind is None:
+        kind = _kinds[type(record)] = _kind_of(record)
+    return kind
+
+
+_kinds: dict[type, str] = {}
+
+
+def _kind_of(record: codec.Any_) -> str:
     match record:
         case (
             events.RunStarted()
@@ -61,25 +73,20 @@ def kind_of(record: codec.Any_) -> str:
             return "word"
         case events.ModelBuilt():
             return "model"
-        case events.ProcessExit():
-            return "exit"
     name = type(record).__name__.lower()
     return name if name in KEPT else ""
 
 
 class Timeline:
-    """Takes records as they are read, and gives entries in order of time."""
+    """Takes moments as they are read, and gives entries in order of time."""
 
     def __init__(self) -> None:
         self._ends: dict[str, _Ends] = {}
         self._steps: list[Entry] = []
 
-    def add(self, record: codec.Any_, source: str, line: int | None) -> None:
-        kind = kind_of(record)
-        text = words(record) if kind else ""
-        if text:
-            entry = Entry(t=sane(record.t), source=source, line=line, text=text)
-            self._ends.setdefault(kind, _Ends(KEPT[kind])).add(entry)
+    def add(self, kind: str, place: Evidence) -> None:
+        entry = Entry(t=place.t, source=place.source, line=place.line, text=place.text)
+        self._ends.setdefault(kind, _Ends(KEPT[kind])).add(entry)
 
     def add_steps(self, entries: list[Entry]) -> None:
         """Of one file of steps, in its order."""
@@ -145,15 +152,21 @@ class Sampled:
         self._most = most
         self._every = 1
 
-    def add(self, number: int, line: bytes) -> None:
-        self.first = self.first or (number, line)
-        self.last = (number, line)
-        if self.count % self._every == 0:
-            self.kept.append(self.last)
+    def add(self, numbers: list[int], lines: list[bytes]) -> None:
+        if not lines:
+            return
+        self.first = self.first or (numbers[0], lines[0])
+        self.last = (numbers[-1], lines[-1])
+        at = -self.count % self._every  # of the first whose place is a multiple
+        while at < len(lines):
+            self.kept.append((numbers[at], lines[at]))
             if len(self.kept) > 2 * self._most:
                 self.kept = self.kept[::2]
                 self._every *= 2
-        self.count += 1
+                at += -(self.count + at) % self._every or self._every
+            else:
+                at += self._every
+        self.count += len(lines)
 
     def lines(self) -> list[tuple[int, bytes]]:
         """Fewer than about twice as many as wanted, in order, the last among them."""

@@ -189,7 +189,10 @@ def checkpoints(record: Record, seen: View, verdict: Verdict) -> Iterator[Findin
             severity="info",
             title=f"a resume would go on from step {step:,}"
             + (f"; {counted(lost, 'step')} after it would be done again" if lost else ""),
-            evidence=[*_known(place), Evidence(source=str(path / "manifest.json"))],
+            evidence=[
+                *_known(place),
+                Evidence(source=str(path / "manifest.json"), text="it is there"),
+            ],
             why=f"Whole checkpoints, with their manifest: of step {kept}. Their bytes were not "
             "compared with their sums here; a resume does that.",
             next=f"bitwatch run --resume {run.id}",

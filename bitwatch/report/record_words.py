@@ -57,7 +57,9 @@ def _words(record: codec.Any_) -> str:
         case events.Note():
             return f"rank {record.rank} notes: {record.text}"
         case events.Alert():
-            return f"{'cleared' if record.cleared else record.severity}: {record.id}: {record.text}"
+            if record.cleared:
+                return f"cleared: {record.id}"
+            return f"{record.severity}: {record.id}: {record.text}"
         case events.Stuck():
             return f"stuck: {record.text}"
         case events.Action():
@@ -107,16 +109,14 @@ def step(record: events.Step) -> str:
     if record.bits_per_byte is not None:
         text += f", {number(record.bits_per_byte, 3)} bits per byte"
     if record.step_s:
-        text += f", {duration(record.step_s)} a step"
+        took = duration(record.step_s) if record.step_s >= 1 else f"{1000 * record.step_s:.0f} ms"
+        text += f", {took} a step"
         if record.data_s is not None:
             text += f", {percent(record.data_s / record.step_s)} of it waiting for data"
     return text
 
 
 def _exit(record: events.ProcessExit) -> str:
-    """Of workers only what was no plain end: with each epoch all of them leave."""
-    if record.role == "worker" and record.signal is None and not record.status:
-        return ""
     return f"{name(record)} {how(record)}"
 
 

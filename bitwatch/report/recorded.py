@@ -82,7 +82,7 @@ def read(run: RunDir, *, prefix: str, now: float) -> Recorded:
     findings += record_training.checkpoints(record, seen, verdict)
     findings += record_findings.watched(record, seen, verdict)
     covered = {finding.id for finding in findings}
-    findings += record_findings.alerts(record, seen, covered)
+    findings += record_findings.alerts(record, ends, seen, covered)
     return Recorded(
         run=run,
         record=record,
