@@ -37,17 +37,19 @@ class LogSeen(msgspec.Struct, kw_only=True):
     ends: float | None = None
     said: list[Said | StepRun] = []
     mixed: list[Line] = []
-    silence: tuple[Line, Line] | None = None  # the longest time between two lines
+    backwards: tuple[Line, Line] | None = None  # two lines, the later one with an earlier time
     left_out: int = 0  # of what it says, where that is too much to keep
 
 
 class ProcessSeen(msgspec.Struct, kw_only=True):
     """One process, as a listing, a record or the machine shows it. `started` is wall clock,
-    None where it is not shown; `alive` None where nobody looked since. `inferred` says what of
-    the start is not in the listing, half a sentence."""
+    None where it is not shown; it may have been up to `within_s` later: listings round down.
+    `alive` None where nobody looked since. `inferred` says what of the start is not in the
+    listing, half a sentence."""
 
     pid: int
     started: float | None = None
+    within_s: float = 1.0
     command: str = ""
     source: str = ""
     line: int | None = None

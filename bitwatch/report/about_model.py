@@ -1,0 +1,186 @@
+"""Findings about the model: whether the target was changed, and what a printed count is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bitwatch.attach.said import Line, Said
+from bitwatch.plan import parameters
+from bitwatch.report import standard_model
+from bitwatch.report.facts import Attempt, Story, of_line
+from bitwatch.report.model import Finding
+from bitwatch.report.standard_model import Shape, Share, number
+from bitwatch.report.words import called, moment, quoted
+
+NOT_IN_EVIDENCE = "by whom: not in the evidence"
+BY_ITSELF = re.compile(
+    r"fall(?:ing|s)? ?back|fell back|scal(?:e|es|ed|ing) (?:it |the model )?down|"
+    r"(?:reduc|shrink|lower)\w* (?:the )?(?:model|layers|parameters|d_model|target)",
+    re.IGNORECASE,
+)
+NEXT_TARGET = (
+    "Find out who changed the configuration between the two lines. With model.expected_parameters "
+    "= {target} bitwatch refuses to train anything else."
+)
+
+
+def find(story: Story) -> Iterator[Finding]:
+    if not story.mixed:
+        yield from targets(story)
+    yield from counts(story)
+
+
+def targets(story: Story) -> Iterator[Finding]:
+    """Each change of the target from one attempt to the next."""
+    before: Attempt | None = None
+    for attempt in story.attempts:
+        now = number(attempt.target)
+        if now is None:
+            continue
+        was = number(before.target) if before else None
+        if before is not None and was is not None and was != now:
+            yield _changed(story, before, attempt, was, now)
+        before = attempt
+
+
+def _changed(story: Story, before: Attempt, after: Attempt, was: int, now: int) -> Finding:
+    assert before.target is not None and after.target is not None
+    lowered = now < was
+    said = _says_so(story, before, after)
+    by = "the log says how" if said else NOT_IN_EVIDENCE
+    evidence = [of_line(before.target.line), *map(of_line, said), of_line(after.target.line)]
+    why = [
+        f"{called(before).capitalize()} was to train {was:,} parameters, {called(after)} {now:,}: "
+        f"{100 * abs(was - now) / was:.3g} % {'fewer' if lowered else 'more'}."
+    ]
+    if said:
+        why.append(f'In between the log says: "{quoted(said[0].text)}".')
+    else:
+        why.append(
+            "The log says that the target is another one, and not who or what changed it: a "
+            "person, a script or the program."
+        )
+    shapes = shape(before, was), shape(after, now)
+    if all(shapes) and shapes[0] != shapes[1]:
+        why.append(f"By its number the first is {shapes[0]}, the second {shapes[1]}.")
+    return Finding(
+        id="target-lowered" if lowered else "target-raised",
+        severity="error" if lowered else "warning",
+        title=f"The target changed from {was:,} to {now:,} parameters at "
+        f"{moment(after.target.line.t)}; {by}",
+        evidence=evidence,
+        why=" ".join(why),
+        next=NEXT_TARGET.format(target=was),
+    )
+
+
+def _says_so(story: Story, before: Attempt, after: Attempt) -> list[Line]:
+    """Lines from one target to the other that say that the model is made smaller."""
+    found = []
+    for attempt in story.attempts[before.number - 1 : after.number]:
+        for said in (*attempt.warnings, *attempt.problems):
+            if BY_ITSELF.search(said.line.text) and _lies_between(said, before, after):
+                found.append(said.line)
+    return found[:3]
+
+
+def _lies_between(said: Said, before: Attempt, after: Attempt) -> bool:
+    assert after.target is not None
+    end = after.target.line
+    return said.line.source != end.source or said.line.number <= end.number
+
+
+def shape(attempt: Attempt, target: int) -> Shape | None:
+    return standard_model.shape_of(attempt.configuration, target)
+
+
+def ranks_of(story: Story, attempt: Attempt) -> tuple[int | None, Said | None]:
+    """How many ranks, with the line that says so: of the attempt, else of one before."""
+    for one in reversed(story.attempts[: attempt.number]):
+        if one.gpus:
+            return one.gpus, one.hardware
+    return None, None
+
+
+def counts(story: Story) -> Iterator[Finding]:
+    """What each printed count is: the target (nothing to say), a shard of it, or neither."""
+    for attempt in story.attempts:
+        target = number(attempt.target)
+        seen: set[int] = set()
+        for said in attempt.built:
+            count = number(said)
+            if count is None or target is None or count in seen:
+                continue
+            seen.add(count)
+            if standard_model.same(said, target):
+                continue
+            share, source = share_in(story, attempt, said)
+            if share is not None:
+                yield _is_share(story, attempt, said, share, source)
+            elif not said.values.get("shard"):
+                yield _differs(story, attempt, said, target)
+
+
+def share_in(story: Story, attempt: Attempt, said: Said) -> tuple[Share | None, Said | None]:
+    """What share of its target a count is, with the line that tells the ranks."""
+    count, target = number(said), number(attempt.target)
+    if count is None or target is None or not standard_model.is_exact(said):
+        return None, None
+    ranks, source = ranks_of(story, attempt)
+    fits = shape(attempt, target)
+    share = standard_model.share_of(count, target, ranks, fits)
+    if share is None and ranks is not None:  # several nodes, or not all of the GPUs
+        return standard_model.share_of(count, target, None, fits), None
+    return share, source
+
+
+def _is_share(
+    story: Story, attempt: Attempt, said: Said, share: Share, source: Said | None
+) -> Finding:
+    count, target = number(said), number(attempt.target)
+    assert count is not None and target is not None and attempt.target is not None
+    evidence = [of_line(attempt.target.line), of_line(said.line)]
+    why = [f"It is {share.words}. A count after wrapping looks like this: no third model."]
+    if source is not None:
+        evidence.insert(1, of_line(source.line))
+    else:
+        why.append(f"How many ranks there were the log does not say; {share.ranks} fit.")
+    first = next((n for one in story.attempts if (n := number(one.target)) is not None), target)
+    if first > target:
+        right = parameters.flat_shard(first, share.ranks)
+        why.append(f"A right run of {first:,} would have printed {right:,} there.")
+    return Finding(
+        id="count-is-shard",
+        severity="info",
+        title=f"{count:,} parameters is one rank's shard of the {target:,} on {share.ranks} ranks, "
+        "not another model",
+        evidence=evidence,
+        why=" ".join(why),
+        next="Count the model before it is wrapped; after FSDP1 a count is one rank's.",
+    )
+
+
+def _differs(story: Story, attempt: Attempt, said: Said, target: int) -> Finding:
+    count = number(said)
+    assert count is not None and attempt.target is not None
+    ranks, _ = ranks_of(story, attempt)
+    why = f"It is not the target, and no share of it on {ranks or 'any number of'} ranks."
+    for earlier in story.attempts[: attempt.number - 1]:
+        was = number(earlier.target)
+        if was and was != target:
+            share = standard_model.share_of(count, was, ranks, shape(earlier, was))
+            if count == was or share:
+                why += f" It fits the earlier target {was:,}" + (
+                    f": {share.words}." if share else "."
+                )
+    if not standard_model.is_exact(said):
+        why += " It is printed rounded, so it cannot be told what it is a share of."
+    return Finding(
+        id="parameters-differ",
+        severity="error" if standard_model.is_exact(said) else "warning",
+        title=f"The model has {count:,} parameters, and the target was {target:,}",
+        evidence=[of_line(attempt.target.line), of_line(said.line)],
+        why=why,
+        next="Compare the model's configuration with the one that the target was counted from.",
+    )

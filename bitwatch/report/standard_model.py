@@ -1,0 +1,121 @@
+"""Parameter counts of logs: whether a number is a target, one rank's shard of it, or neither.
+
+A standard transformer block with biases has 12 d^2 + 13 d parameters at feedforward 4 d; over
+bits, with an embedding of 2 x d and a head of d x 2 + 2, a model of L blocks has
+N(d, L) = L (12 d^2 + 13 d) + 4 d + 2. What FSDP2's ranks hold can only be told from shapes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bitwatch.attach.said import Said
+from bitwatch.plan import guard, parameters
+
+NARROWEST, WIDEST = 32, 32_768  # d_model that a count is tried against, in steps of the first
+MOST_LAYERS = 512
+MOST_RANKS = 4096
+ROUNDED = 0.01  # of a number that is printed as 1.21B
+
+
+class Shape(NamedTuple):
+    d_model: int
+    layers: int
+    feedforward: int
+
+    def __str__(self) -> str:
+        return f"d_model {self.d_model}, {self.layers} layers, feedforward {self.feedforward}"
+
+    def tensors(self) -> list[tuple[int, ...]]:
+        """Shapes of all parameters, of a vocabulary of two."""
+        d, wide = self.d_model, self.feedforward
+        block = [(3 * d, d), (3 * d,), (d, d), (d,), (wide, d), (wide,), (d, wide), (d,)]
+        block += [(d,), (d,), (d,), (d,)]
+        return [(2, d), *block * self.layers, (2, d), (2,)]
+
+    def built(self) -> int:
+        return parameters.built(self.tensors())
+
+
+class Share(NamedTuple):
+    """`words` say what share of the target a number is; `ranks` of how many."""
+
+    words: str
+    ranks: int
+
+
+def number(said: Said | None) -> int | None:
+    """How many parameters it says."""
+    value = said.values.get("parameters") if said else None
+    if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        return None
+    return round(value)
+
+
+def is_exact(said: Said) -> bool:
+    """Whether it is printed in full, as 169,990,657, and not as 0.17B."""
+    count = number(said)
+    return count is not None and str(count) in re.sub(r"(?<=\d)[,_'](?=\d)", "", said.line.text)
+
+
+def same(count: Said, target: int) -> bool:
+    value = number(count)
+    if value is None:
+        return False
+    return value == target if is_exact(count) else abs(value - target) <= ROUNDED * target
+
+
+def shape_of(configuration: Said | None, target: int) -> Shape | None:
+    """The shape that a configuration names, if it gives the target; else the one standard
+    shape that gives exactly it, if there is one."""
+    if configuration is not None and (named := _named(configuration)):
+        return named if named.built() == target else None
+    fitting = list(_fitting(target))
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def share_of(count: int, target: int, ranks: int | None, shape: Shape | None) -> Share | None:
+    """What share of the target this number is; None when it is none. Without a number of
+    ranks, any number of them is tried."""
+    for tried in [ranks] if ranks else range(2, MOST_RANKS + 1):
+        if tried < 2 or count >= target:
+            continue
+        # What FSDP2 holds takes a walk over all tensors: only where it can be.
+        near = shape is not None and (ranks or abs(count * tried - target) < 0.1 * target)
+        held = parameters.held(shape.tensors(), tried) if shape is not None and near else []
+        known = guard.Target(where="", built=target, held=tuple(held), ranks=tried)
+        if words := guard.share_of(count, known):
+            return Share(words, tried)
+    return None
+
+
+def _named(configuration: Said) -> Shape | None:
+    values = configuration.values
+    found = [_whole(values, *names) for names in (
+        ("d_model", "hidden_size", "n_embd", "dim"),
+        ("num_layers", "layers", "n_layer", "n_layers", "num_hidden_layers"),
+        ("dim_feedforward", "feedforward", "intermediate_size"),
+    )]  # fmt: skip
+    d_model, layers, feedforward = found
+    if not d_model or not layers or layers > MOST_LAYERS or d_model > WIDEST:
+        return None
+    return Shape(d_model, layers, feedforward or 4 * d_model)
+
+
+def _whole(values: object, *names: str) -> int:
+    assert hasattr(values, "get")
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, int | float) and math.isfinite(value) and 0 < value == int(value):
+            return int(value)
+    return 0
+
+
+def _fitting(target: int) -> Iterator[Shape]:
+    for d_model in range(NARROWEST, WIDEST + 1, NARROWEST):
+        layers, rest = divmod(target - 4 * d_model - 2, 12 * d_model**2 + 13 * d_model)
+        if rest == 0 and 0 < layers <= MOST_LAYERS:
+            yield Shape(d_model, layers, 4 * d_model)
