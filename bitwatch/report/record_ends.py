@@ -12,7 +12,7 @@ from bitwatch.report.model import Evidence, Finding, Verdict
 from bitwatch.report.record_end import Ended
 from bitwatch.report.record_signals import signals
 from bitwatch.report.record_words import cut
-from bitwatch.report.when import moment
+from bitwatch.report.words import moment
 from bitwatch.text import counted
 
 NAMED = 6  # in a sentence
@@ -80,6 +80,7 @@ def _lost(ended: Ended, verdict_: Verdict) -> Finding:
     """Nobody has written how it ended: what is known is when it last gave a sign of life."""
     step = f"its last step is {ended.step:,}" if ended.step else "it took no step"
     last = f"its last sign of life is of {moment(ended.updated)}, and {step}"
+    when = f" around {moment(ended.updated)}" if ended.updated else ""
     if not ended.updated:
         last = "no rank of it ever wrote a line"
     verdict_.shown.append(f"{ended.name} ended without a word: {last}")
@@ -98,7 +99,7 @@ def _lost(ended: Ended, verdict_: Verdict) -> Finding:
         title=f"attempt {ended.number} ended without a word{_at(ended)}: {ended.cause}",
         evidence=[*ended.evidence(), *_last_signs(ended)],
         why=f"{why}: {last}.",
-        next=f"look into the kernel's log (dmesg, journalctl -k) around {moment(ended.updated)}; "
+        next=f"look into the kernel's log (dmesg, journalctl -k){when}; "
         f"bitwatch run --resume {ended.run} goes on",
     )
 

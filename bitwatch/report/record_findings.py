@@ -13,7 +13,7 @@ from bitwatch.report.record_end import Ended
 from bitwatch.report.record_read import Record
 from bitwatch.report.record_story import AlertStory
 from bitwatch.report.record_words import cut
-from bitwatch.report.when import moment
+from bitwatch.report.words import moment
 from bitwatch.text import counted, duration
 
 SHOWN = 8  # places in the evidence of one finding

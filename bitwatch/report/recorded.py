@@ -4,8 +4,9 @@ log is read, and nothing of the run is touched."""
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,16 +15,27 @@ from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, View, view
 from bitwatch.report import record_ends, record_findings, record_training
-from bitwatch.report.facts import Gathered, ProcessSeen
+from bitwatch.report.facts import Gathered
 from bitwatch.report.model import Finding, Verdict, severest_first
 from bitwatch.report.record_end import Ended
 from bitwatch.report.record_read import Record
-from bitwatch.report.when import moment, sane
+from bitwatch.report.when import sane
+from bitwatch.report.words import moment
 from bitwatch.sense.processes import TICKS_PER_S
 from bitwatch.supervise import leftovers
 
 MOST_ATTEMPTS = 50  # the newest, that are looked at one by one
 MOST_PROCESSES = 20_000  # of a record, to be found again in a listing
+
+
+class Named(NamedTuple):
+    """A process that a record names. `started` is wall clock."""
+
+    pid: int
+    started: float | None
+    role: str
+    rank: int | None
+    attempt: int
 
 
 class Recorded(msgspec.Struct, kw_only=True):
@@ -35,7 +47,7 @@ class Recorded(msgspec.Struct, kw_only=True):
     findings: list[Finding]
     verdict: Verdict
     notes: list[str]
-    processes: list[ProcessSeen]
+    processes: list[Named]
 
 
 def add(gathered: Gathered, run: RunDir, *, prefix: str = "", now: float | None = None) -> Recorded:
@@ -134,26 +146,11 @@ def _summary(run: RunDir, ends: Sequence[Ended], seen: View, verdict: Verdict) -
         verdict.shown.append(f"no attempt of {run.id} ever began")
 
 
-def _processes(record: Record) -> Sequence[ProcessSeen]:
+def _processes(record: Record) -> Iterator[Named]:
     """When each began: the monotonic clock of its record against its start in ticks since boot."""
-    journal = record.state.journal
-    found = []
-    for key, start in list(journal.processes.items())[-MOST_PROCESSES:]:
+    for start in list(record.state.journal.processes.values())[-MOST_PROCESSES:]:
         began = start.t - max(0.0, start.m - start.starttime / TICKS_PER_S)
-        found.append(
-            ProcessSeen(
-                pid=start.pid,
-                started=sane(min(began, start.t)),
-                command=start.command,
-                source=record.source(record.run.journal),
-                alive=False if key in journal.exits else None,
-                parent=start.ppid,
-                rank=start.rank,
-                role=start.role,
-                text=f"{start.role} of attempt {start.attempt} of {record.run.id}",
-            )
-        )
-    return found
+        yield Named(start.pid, sane(min(began, start.t)), start.role, start.rank, start.attempt)
 
 
 def of_folder(path: str) -> RunDir | None:
