@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bitwatch.record import events
+from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES, View, view
@@ -75,7 +75,9 @@ def read(run: RunDir, *, prefix: str, now: float) -> Recorded:
         notes.append(str(error))
         foreign = False
     seen = msgspec.structs.replace(seen, foreign=seen.foreign or foreign)
-    ends = _ends(record, seen, liveness)
+    # After another boot it lives nowhere: only of another machine or container nobody knows.
+    elsewhere = "" if liveness.elsewhere == rundir.REBOOTED else liveness.elsewhere
+    ends = _ends(record, seen, elsewhere)
     if len(record.state.journal.attempts) > MOST_ATTEMPTS:
         notes.append(
             f"{run.id}: only its newest {MOST_ATTEMPTS} attempts were looked at one by one"
@@ -90,7 +92,7 @@ def read(run: RunDir, *, prefix: str, now: float) -> Recorded:
     findings += record_training.losses(record, verdict)
     findings += record_training.stalls(record, verdict)
     findings += record_findings.leftovers(record, alive, verdict)
-    findings += record_findings.now(record, seen, liveness.elsewhere, verdict)
+    findings += record_findings.now(record, seen, elsewhere, verdict)
     findings += record_training.checkpoints(record, seen, verdict)
     findings += record_findings.watched(record, seen, verdict)
     covered = {finding.id for finding in findings}
@@ -120,11 +122,11 @@ def _liveness(record: Record) -> Liveness:
     return follower.liveness()
 
 
-def _ends(record: Record, seen: View, liveness: Liveness) -> list[Ended]:
+def _ends(record: Record, seen: View, elsewhere: str) -> list[Ended]:
     """Of the newest attempts, one by one; one that goes on has no end yet, and says so."""
     numbers = sorted({*record.state.journal.attempts, *(n for n, _ in record.state.ranks)})
     newest = numbers[-MOST_ATTEMPTS:]
-    return [Ended(record, number, seen, liveness.elsewhere) for number in newest]
+    return [Ended(record, number, seen, elsewhere) for number in newest]
 
 
 def _leftovers(record: Record, seen: View, liveness: Liveness) -> Sequence[events.ProcessStart]:
