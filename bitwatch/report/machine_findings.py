@@ -20,7 +20,7 @@ from bitwatch.text import counted, duration, literal
 if TYPE_CHECKING:
     from bitwatch.report.machine import Here, Live
 
-SHOWN = 8  # processes in the evidence of one finding
+SHOWN = 16  # processes in the evidence of one finding
 
 
 def findings(here: Here) -> Iterator[Finding]:
