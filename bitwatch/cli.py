@@ -221,6 +221,26 @@ def logs(run_id: str, rank: int | None, follow: bool) -> int:
 
 
 @commands.command()
+@click.argument("words", metavar="[RUN|FILE|DIR]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="The whole report as JSON.")
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="As Markdown, for a page or a ticket."
+)
+def report(words: tuple[str, ...], as_json: bool, as_markdown: bool) -> int:
+    """What happened, from evidence.
+
+    FILE is a log or a listing of processes (`ps`), DIR a folder with some; RUN an id, or its
+    beginning. Nothing is changed, signalled or opened but ordinary files.
+    """
+    from bitwatch import config as configuration
+    from bitwatch import reported
+
+    if as_json and as_markdown:
+        raise click.UsageError("give --json or --markdown, not both")
+    return reported.show(configuration.home(), words, as_json, as_markdown)
+
+
+@commands.command()
 @click.argument("source", metavar="RUN")
 @click.argument("prompt", default="")
 @click.option("--bytes", type=click.IntRange(1), default=400, show_default=True, help="How many.")

@@ -50,12 +50,16 @@ def _exceed(shards: int, workers: int, ranks: int | None, evidence: list[Evidenc
     if ranks is not None and ranks > 1 and ranks * workers <= MOST:
         why.append(_over_all(shards, ranks, workers))
     why.append(NOT_EXPLAINED)
-    over = f", {ranks} ranks" if ranks else ""
+    each = (
+        f"{ranks} ranks x {workers} workers"
+        if ranks
+        else f"the {counted(workers, 'worker')} of a rank"
+    )
     return Finding(
         id="workers-exceed-shards",
         severity="warning",
-        title=f"{counted(shards, 'shard')} for {counted(workers, 'worker')} of a rank{over}: "
-        f"{idle} of {workers} readers idle there",
+        title=f"{counted(shards, 'shard')} for {each}: {idle} of the {workers} readers of the "
+        "rank that warned idle",
         evidence=evidence,
         why=" ".join(why),
         next=NEXT,

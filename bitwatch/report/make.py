@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bitwatch.record.rundir import RunDirError
+from bitwatch.report import files, paths
+from bitwatch.report.conclude import conclude
 from bitwatch.report.facts import Gathered
 from bitwatch.report.model import Report
 
@@ -22,14 +24,11 @@ def gather(home: Path, words: Sequence[str]) -> Gathered:
     for word in words:
         if not os.path.lexists(word):
             raise RunDirError(f"{word}: there is no such file, folder or run")
-    return Gathered(about=sorted(words))
-
-
-def conclude(gathered: Gathered) -> Report:
-    """The order in which the evidence was gathered makes no difference."""
-    return Report(
-        about=gathered.about,
-        timeline=gathered.timeline,
-        findings=gathered.findings,
-        notes=gathered.notes,
-    )
+    found = paths.look(words)
+    gathered = files.read(found)
+    gathered.about = sorted(set(words))
+    gathered.notes += [
+        f"{record}: is the record of a run; `bitwatch report RUN` reads it"
+        for record in found.records
+    ]
+    return gathered

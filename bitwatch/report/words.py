@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bitwatch.report.facts import Attempt, ProcessSeen
 from bitwatch.report.standard_model import number
-from bitwatch.text import counted, duration, literal
+from bitwatch.text import duration, literal
 
 NAMED = 6  # processes in one sentence
 
@@ -63,8 +63,15 @@ def later(process: ProcessSeen, t: float) -> str:
     return f"{duration(max(0.0, seconds))} after"
 
 
-def some(count: int, noun: str) -> str:
-    return counted(count, noun)
+def span(processes: Sequence[ProcessSeen], t: float) -> str:
+    """1.3 s after; 1.3 s to 2.3 s after: of processes in the order of their starts."""
+    first, last = later(processes[0], t), later(processes[-1], t)
+    return first if first == last else f"{first.removesuffix(' after')} to {last}"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def quoted(text: str, longest: int = 200) -> str:
