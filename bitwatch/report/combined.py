@@ -18,23 +18,34 @@ from bitwatch.text import counted
 
 NEAR_S = 3.0  # a listing tells a start in whole seconds, a record when it was seen
 SHOWN = 8
+MOST_RUNS = 20  # found in folders: a home may have hundreds
 
 
 def sort_out(home: Path, words: Sequence[str]) -> tuple[list[RunDir], list[str]]:
-    """Runs, and paths that are none, each once. What exists as a path is one, whatever runs
+    """Runs, each once, and paths that are none. What exists as a path is one, whatever runs
     there are; a run's own folder is the run. Raises RunDirError for a word that is neither."""
-    runs: dict[Path, RunDir] = {}
-    paths: dict[str, str] = {}
+    runs: list[RunDir] = []
+    paths: list[str] = []
     for word in words:
-        if os.path.lexists(word):
-            run = of_folder(word)
-            if run is None:
-                paths.setdefault(os.path.realpath(word), word)
-                continue
+        run = of_folder(word) if _is_there(word) else _named(home, word)
+        if run is None:
+            paths.append(word)
         else:
-            run = _named(home, word)
-        runs.setdefault(run.path.resolve(), run)
-    return list(runs.values()), list(paths.values())
+            runs.append(run)
+    return _each_once(runs), paths
+
+
+def _each_once(runs: Sequence[RunDir]) -> list[RunDir]:
+    """In the order of their ids: that of the words makes no difference."""
+    found = {run.path.resolve(): run for run in runs}
+    return sorted(found.values(), key=lambda run: (run.id, run.path))
+
+
+def _is_there(word: str) -> bool:
+    try:
+        return bool(word) and os.path.lexists(word)
+    except ValueError:  # no name of a file
+        return False
 
 
 def _named(home: Path, word: str) -> RunDir:
@@ -50,10 +61,22 @@ def _named(home: Path, word: str) -> RunDir:
         ) from None
 
 
-def add_runs(gathered: Gathered, runs: Sequence[RunDir], paths: Sequence[str]) -> list[Recorded]:
-    """Reads each; `paths`: what else is reported of. The names of a run's files are relative to
-    its folder, and have its id before them where they could be another's."""
-    alone = len(runs) == 1 and not paths
+def add_runs(
+    gathered: Gathered, named: Sequence[RunDir], folders: Sequence[str], *, alone: bool
+) -> list[Recorded]:
+    """Reads each run that was named, and those whose folders were found below a named one.
+    The names of a run's files are relative to its folder; they have its id before them unless
+    it is `alone` in the report."""
+    runs = _each_once([*named, *(RunDir(Path(folder).absolute()) for folder in folders)])
+    if len(runs) > max(MOST_RUNS, len(named)):
+        kept = {run.path.resolve() for run in named}
+        kept |= {run.path.resolve() for run in runs[-MOST_RUNS:]}
+        gathered.notes.append(
+            f"{counted(len(runs), 'run')} lie in the folders that were named: all but the newest "
+            f"{MOST_RUNS} were left out; name a run to be told of it"
+        )
+        runs = [run for run in runs if run.path.resolve() in kept]
+    alone = alone and len(runs) == 1
     return [recorded.add(gathered, run, prefix="" if alone else f"{run.id}/") for run in runs]
 
 

@@ -23,7 +23,7 @@ from bitwatch.report import machine_findings, machine_room
 from bitwatch.report.facts import Gathered
 from bitwatch.report.model import Entry
 from bitwatch.report.when import sane
-from bitwatch.report.words import moment
+from bitwatch.report.words import moment, sentence
 from bitwatch.sense import once
 from bitwatch.sense.log_files import Log, LogFinder
 from bitwatch.sense.members import Member
@@ -158,3 +158,5 @@ def _verdict(gathered: Gathered, here: Here) -> None:
             f"{many} that look like it were left by a training; whose, nothing proves"
         )
     gathered.unknown.append("what other users, and other containers, run on this machine")
+    for said in (gathered.shown, gathered.likely, gathered.unknown):
+        said[:] = map(sentence, said)

@@ -39,7 +39,9 @@ def _failed(ended: Ended, verdict_: Verdict) -> Finding:
     if class_:
         why = f"Class of the cause: {class_.class_} ({class_.why})."
         verdict_.shown.append(f"{ended.name} failed: {ended.cause}")
-        verdict_.likely.append(f"the cause is of the class {class_.class_}: {class_.why}")
+        verdict_.likely.append(
+            f"the class of the cause of {ended.name} is {class_.class_}: {class_.why}"
+        )
     else:
         why = "Of which class the cause is cannot be told from these words."
         verdict_.shown.append(f"{ended.name} failed: {ended.cause or 'no rank left a word'}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from bitwatch.record import events
 from bitwatch.record.view import END_STATES, View
 from bitwatch.report import meanings
@@ -75,11 +77,15 @@ def _alert(id_: str, told: AlertStory, ended: Ended | None, seen: View) -> Findi
         Evidence(source=source, line=told.raised[-1].line, text=cut(text), t=alert.t)
         for text in alert.evidence[:SHOWN]
     ]
+    raised = [
+        msgspec.structs.replace(one, text="raised" if one.text.endswith(alert.text) else one.text)
+        for one in told.raised
+    ]
     return Finding(
         id=id_,
         severity=severity,
         title=title,
-        evidence=[*told.raised, *more],
+        evidence=[*raised, *more],
         why=meanings.why(id_),
         next=meanings.next_of(id_, cut(alert.next)),
     )

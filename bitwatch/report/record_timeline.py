@@ -41,15 +41,17 @@ PLURALS = {
     "stuck": "looks at stuck ranks",
     "epoch": "ends of epochs",
 }
+COME_AND_GO = ("worker", "sensor")  # how they end is told when it was no plain end
+LONGEST = 300  # characters of an entry
 MOST_STEPS = 24  # of all attempts together, beside the first and the last of each
 
 
 def kind_of(record: codec.Any_) -> str:
     """The kind of moment that a record is; empty for none. A record of a week has very many of
-    a few types: each type is judged once, but for the exits of workers: with each epoch all of them leave."""
+    a few types: each type is judged once, but for exits: with each epoch all workers leave."""
     if isinstance(record, events.ProcessExit):
-        plain = record.role == "worker" and record.signal is None and not record.status
-        return "" if plain else "exit"
+        plain = record.signal is None and not record.status
+        return "" if plain and record.role in COME_AND_GO else "exit"
     kind = _kinds.get(type(record))
     if kind is None:
         kind = _kinds[type(record)] = _kind_of(record)
@@ -85,7 +87,8 @@ class Timeline:
         self._steps: list[Entry] = []
 
     def add(self, kind: str, place: Evidence) -> None:
-        entry = Entry(t=place.t, source=place.source, line=place.line, text=place.text)
+        text = place.text if len(place.text) <= LONGEST else f"{place.text[:LONGEST]}…"
+        entry = Entry(t=place.t, source=place.source, line=place.line, text=text)
         self._ends.setdefault(kind, _Ends(KEPT[kind])).add(entry)
 
     def add_steps(self, entries: list[Entry]) -> None:

@@ -9,7 +9,7 @@ from bitwatch.lines import data_words, model_words
 from bitwatch.record import codec, events
 from bitwatch.text import counted, duration, number, percent, size
 
-LONGEST = 1000  # characters of one entry
+LONGEST = 1000  # characters of one sentence of a record
 WORTH = ("start", "prepare", "compile", "stop")  # phases that make a person wait
 
 

@@ -20,7 +20,7 @@ from bitwatch.report.model import Finding, Verdict, severest_first
 from bitwatch.report.record_end import Ended
 from bitwatch.report.record_read import Record
 from bitwatch.report.when import sane
-from bitwatch.report.words import moment
+from bitwatch.report.words import moment, sentence
 from bitwatch.sense.processes import TICKS_PER_S
 from bitwatch.supervise import leftovers
 
@@ -56,10 +56,13 @@ def add(gathered: Gathered, run: RunDir, *, prefix: str = "", now: float | None 
     found = read(run, prefix=prefix, now=time.time() if now is None else now)
     gathered.about.append(about(found))
     gathered.timeline += found.record.timeline.entries()
-    gathered.findings += found.findings
-    gathered.shown += found.verdict.shown
-    gathered.likely += found.verdict.likely
-    gathered.unknown += found.verdict.unknown
+    of = f"run {run.id}: " if prefix else ""
+    gathered.findings += [
+        msgspec.structs.replace(finding, title=of + finding.title) for finding in found.findings
+    ]
+    gathered.shown += map(sentence, found.verdict.shown)
+    gathered.likely += map(sentence, found.verdict.likely)
+    gathered.unknown += map(sentence, found.verdict.unknown)
     gathered.notes += found.notes
     return found
 

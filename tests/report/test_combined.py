@@ -23,7 +23,7 @@ def report(
 ) -> Gathered:
     gathered = Gathered(listings=[ListingSeen(path=LISTING, taken=taken)], processes=list(found))
     runs, paths = combined.sort_out(home, words)
-    told = combined.add_runs(gathered, runs, paths)
+    told = combined.add_runs(gathered, runs, [], alone=not paths)
     combined.cross(gathered, told)
     return gathered
 
@@ -35,7 +35,7 @@ def test_an_existing_path_wins_over_a_run_and_a_runs_folder_is_the_run(
     log = tmp_path / run.id
     log.write_text("a log that is called like a run")
     monkeypatch.chdir(tmp_path)
-    words = [run.id, str(run.path), f"{run.path}/", str(log)]
+    words = [run.id, str(run.path), f"{run.path}/"]
     runs, paths = combined.sort_out(tmp_path / "home", words)
     assert [one.id for one in runs] == [run.id]
     assert paths == [run.id]
@@ -88,7 +88,7 @@ def test_a_log_leads_to_its_run(tmp_path: Path) -> None:
     own, foreign = made(tmp_path), made(tmp_path, "foreign", foreign=True, logs=[str(theirs)])
     paths = [str(own.logs(1) / "rank0.log"), str(theirs), "/var/log/other.log"]
     gathered = Gathered(logs=[LogSeen(path=path) for path in paths])
-    combined.cross(gathered, combined.add_runs(gathered, [foreign], paths))
+    combined.cross(gathered, combined.add_runs(gathered, [foreign], [], alone=False))
     titles = [finding.title for finding in gathered.findings if finding.id == "on-record"]
     assert titles == [
         f"{paths[0]} is a log of run {own.id}, which is on record",

@@ -138,7 +138,7 @@ def test_a_home_that_does_not_exist_and_one_full_of_odd_things_are_looked_at(
     tmp_path: Path,
 ) -> None:
     nowhere = report(tmp_path / "nowhere")
-    assert "no run is on record here" in nowhere.shown
+    assert "No run is on record here." in nowhere.shown
     assert not (tmp_path / "nowhere").exists()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("x")
