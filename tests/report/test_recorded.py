@@ -1,19 +1,15 @@
-"""A recorded run explains itself from its record: how it ended, what it trained, who waited."""
+"""A recorded run explains itself from its record: how its attempts ended, and how it is now."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 
 from bitwatch.record import events, kernel, rundir
-from bitwatch.record.journal import JournalWriter
 from bitwatch.report.facts import Gathered
 from tests.report.runs import (
     BEGAN,
-    BUILT,
-    LOWER,
     another_boot,
     ended,
     exit_of,
@@ -30,7 +26,6 @@ from tests.report.runs import (
     steps,
 )
 from tests.supervise.standins import Standins
-from tests.tui import recorded as demo
 from tests.tui.recorded import write
 
 ECHO = "DistBackendError: gloo: Connection closed by peer (train.py:200)"
@@ -204,121 +199,6 @@ def test_a_stop_after_a_failure_does_not_hide_the_failure(tmp_path: Path) -> Non
     assert of(found, "killed").title == "worker 0 of rank 1 was killed by SIGTERM"
 
 
-def test_another_model_than_asked_and_a_smaller_one_than_before_are_told_apart(
-    tmp_path: Path,
-) -> None:
-    run = made(tmp_path, attempts=2)
-    journal(
-        run,
-        started(),
-        ended("failed", "KeyError: 'x' (a.py:1)"),
-        started(2, BEGAN + 600, by="a person"),
-    )
-    held = [302_153_729, 302_153_729, 302_149_632, 302_149_632]
-    says(run, 0, events.ModelBuilt(asked=BUILT, built=BUILT, held=held, ranks=4, t=BEGAN + 9))
-    says(run, 0, events.ModelBuilt(asked=BUILT, built=LOWER, ranks=4, t=BEGAN + 609), attempt=2)
-    found = report(run)
-    differ, lowered = of(found, "parameters-differ"), of(found, "target-lowered")
-    assert differ.severity == "error"
-    assert f"attempt 2 built {LOWER:,} parameters, and {BUILT:,} were asked for" in differ.title
-    assert places(differ) == [("attempts/2/rank0.jsonl", 1)]
-    assert "by a person" in lowered.why
-    assert "nothing of bitwatch lowers" in lowered.why
-    assert any("302,149,632 to 302,153,729 held by a rank" in said for said in found.shown)
-
-
-def test_a_model_as_it_was_asked_for_is_no_finding(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    journal(run, started(), ended("done"))
-    says(run, 0, events.ModelBuilt(asked=BUILT, built=BUILT, held=[302_153_729], ranks=4))
-    found = report(run)
-    assert not {"parameters-differ", "target-lowered", "count-is-shard"} & set(ids(found))
-    assert any("as asked" in said for said in found.shown)
-
-
-def test_readers_that_had_nothing_say_so_themselves(tmp_path: Path) -> None:
-    run = demo.make(tmp_path, ended=True)
-    found = report(run)
-    finding = of(found, "idle-reader")
-    assert "2 of 4 readers had nothing to read: rank 0 worker 1, rank 1 worker 1" in finding.title
-    assert ("attempts/1/readers/0-train-1-0.jsonl", 1) in places(finding)
-    assert "nothing hangs" in finding.why
-    assert "done at step 400 of 800" in found.shown[0]
-
-
-def test_losses_that_are_no_numbers_are_found_among_thousands(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    journal(run, started(), ended("failed", "the loss is not finite at step 5,000"))
-    records = steps(0, 9000, 1)
-    for record in records[4999:5002]:
-        assert isinstance(record, events.Step)
-        record.loss = math.nan
-    says(run, 0, *records)
-    finding = of(report(run), "loss-not-finite")
-    assert "step 5,000: the loss is nan, the first of 3 step records" in finding.title
-    assert places(finding) == [("attempts/1/rank0.jsonl", 5000)]
-
-
-def test_who_waited_for_whom_is_the_finding_of_a_stall(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    said = "rank 2 waits in DataLoader queue.get for 94 s; ranks 0, 1, 3 wait for it in all_reduce"
-    waits = [
-        events.Wait(rank=2, kind="data", where="DataLoader queue.get", evidence=["queue.py:180"]),
-        events.Wait(rank=0, kind="collective", where="all_reduce"),
-    ]
-    journal(
-        run,
-        started(),
-        events.Alert(id="stalled", text="no step since step 40", attempt=1, t=BEGAN + 90),
-        events.Stuck(attempt=1, text=said, waits=waits, t=BEGAN + 95),
-        ended("stopped", "stopped by somebody"),
-    )
-    finding = of(report(run), "stalled")
-    assert said in finding.title
-    assert finding.evidence[0].line == 3
-    assert "data: DataLoader queue.get (queue.py:180)" in finding.evidence[1].text
-    assert "source" in finding.next
-
-
-def test_a_resume_goes_on_from_what_is_whole_on_the_disk(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    journal(run, started(checkpoints=str(run.checkpoints())), ended("stopped"))
-    saved = [
-        events.Checkpoint(step=step, path=str(run.checkpoints() / f"step-{step}"), t=BEGAN + step)
-        for step in (100, 200)
-    ]
-    says(run, 0, *steps(0, 210), *saved)
-    assert "was written and is not there now" in of(report(run), "resume-lost").title
-    for step, name in ((100, "manifest.json"), (200, "half")):
-        folder = run.checkpoints() / f"step-{step}"
-        folder.mkdir(parents=True)
-        (folder / name).write_text("{}")
-    finding = of(report(run), "checkpoints")
-    assert "go on from step 100; 110 steps after it" in finding.title
-    assert ("attempts/1/rank0.jsonl", 22) in places(finding)
-
-
-def test_alerts_say_whether_their_cause_went_before_the_end(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    starved = events.Alert(id="data-starved", text="rank 1 waits", attempt=1, t=BEGAN + 50)
-    low = events.Alert(id="shm-low", text="little is left", attempt=1, t=BEGAN + 60)
-    journal(
-        run,
-        started(),
-        starved,
-        low,
-        events.Alert(id="data-starved", attempt=1, cleared=True, t=BEGAN + 80),
-        events.Alert(id="shm-low", attempt=1, cleared=True, t=BEGAN + 499),
-        ended("stopped"),
-    )
-    found = report(run)
-    assert of(found, "data-starved").title == "rank 1 waits (cleared after 30 s)"
-    assert of(found, "data-starved").severity == "info"
-    assert of(found, "shm-low").title == "little is left (in attempt 1, until its end)"
-    assert of(found, "shm-low").severity == "warning"
-    assert places(of(found, "shm-low")) == [("journal.jsonl", 3)]
-
-
 def test_what_lives_of_an_ended_attempt_is_a_leftover_with_its_proof(
     tmp_path: Path, standins: Standins
 ) -> None:
@@ -351,14 +231,6 @@ def test_a_run_that_lives_goes_on_and_has_no_end(tmp_path: Path, standins: Stand
     assert not {"silent-end", "failed", "leftovers"} & set(ids(found))
 
 
-def test_a_run_that_never_began_and_one_without_a_record_are_sentences(tmp_path: Path) -> None:
-    run = rundir.create(tmp_path, "empty")
-    found = report(run)
-    assert any("No attempt" in said for said in found.shown)
-    run.identity_file.unlink()
-    assert any("run.json" in note for note in report(run).notes)
-
-
 def test_a_training_that_was_only_watched_says_so_and_when_nobody_looked(tmp_path: Path) -> None:
     run = made(tmp_path, foreign=True)
     minutes = [*range(0, 600, 60), *range(4200, 4800, 60)]
@@ -376,83 +248,6 @@ def test_a_training_that_was_only_watched_says_so_and_when_nobody_looked(tmp_pat
     assert "1 h 01 m" in gap.title
     assert places(gap) == [("journal.jsonl", 13)]
     assert any(entry.source == "attempts/1/history.jsonl" for entry in found.timeline)
-
-
-def test_lines_that_are_no_records_are_counted_and_cost_nothing_else(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    journal(run, started())
-    with open(run.journal, "ab") as file:
-        file.write(b"\0\xff garbage\n" + b"{" * 5000 + b"\n\n" + b'{"kind":"from-tomorrow"}\n')
-        file.write(b'{"kind":"step","step":"x"}\n')
-    journal(run, ended("failed", "KeyError: 'x' (a.py:1)"))
-    says(run, 0, *steps(0, 40))
-    with open(run.rank(1, 0), "ab") as file:
-        file.write(b'{"kind":"step","step":50,"loss')
-    run.rank(1, 1).mkdir()
-    found = report(run)
-    assert "journal.jsonl: 4 lines are no records that this version knows, the first at line 2" in (
-        " ".join(found.notes)
-    )
-    assert any("rank0.jsonl: its last line is torn" in note for note in found.notes)
-    assert any("rank1.jsonl: is no plain file" in note for note in found.notes)
-    assert places(of(found, "failed")) == [("journal.jsonl", 7)]
-
-
-def test_impossible_values_in_a_record_do_not_stop_a_report(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    journal(
-        run,
-        started(10**15, 1e300, ranks=10**15, workers=-4, cause="\x1b[2J" * 9000),
-        events.DataPlanned(attempt=10**15, plan={"data": {"num_shards": []}, "problems": 7}),
-        process(-5, "rank", 10**12, 10**15),
-        exit_of(-5, "rank", 4096, -1e300, 10**12),
-        events.Alert(id="", text="x" * 100_000, attempt=-1, t=1e300),
-        *(events.Alert(id=f"made-up-{n}", attempt=n, t=BEGAN) for n in range(300)),
-        ended("failed", "y" * 100_000, 10**15, 1e300),
-    )
-    odd = events.Step(step=-(2**60), loss=math.inf, step_s=math.nan, t=BEGAN)
-    says(run, 0, odd, events.Checkpoint(step=2**62, seconds=1e300, t=1e300))
-    found = report(run)
-    assert len(found.timeline) < 200
-    assert len(found.findings) < 150
-    assert all(len(entry.text) < 400 for entry in found.timeline)
-    assert all(len(finding.title) < 2500 for finding in found.findings)
-
-
-def test_a_week_of_every_kind_stays_readable_and_says_what_it_leaves_out(tmp_path: Path) -> None:
-    run = made(tmp_path, attempts=40)
-    records: list[events.Record] = [events.RunStarted(run=run.id, name="week", t=BEGAN)]
-    for n in range(1, 41):
-        at = BEGAN + 1000 * n
-        records.append(started(n, at))
-        for k in range(10):
-            records.append(events.Alert(id="shm-low", text="low", attempt=n, t=at + k))
-            records.append(events.Action(name="signal", by="a test", on="pid 9", t=at + k))
-            records.append(exit_of(9, "rank", 9, at + k, 0))
-            records.append(events.Stuck(attempt=n, text="stuck", t=at + k))
-        records.append(ended("failed", "KeyError: 'x' (a.py:1)", n, at + 900))
-        own: list[events.Record] = [events.ModelBuilt(built=5, ranks=4, t=at)]
-        for k in range(40):
-            own.append(events.Phase(name="compile", t=at + k))
-            own.append(events.Evaluation(step=k, t=at + k))
-            own.append(events.Checkpoint(step=k, t=at + k))
-            own.append(events.Epoch(epoch=k, t=at + k))
-            own.append(events.Note(text="note", t=at + k))
-        says(run, 0, *own, *steps(0, 60, 1, at), failed(0, "KeyError: 'x'", at + 899), attempt=n)
-    journal(run, *records)
-    found = report(run)
-    assert 150 < len(found.timeline) <= 200
-    assert any("more alerts raised or cleared" in entry.text for entry in found.timeline)
-    assert "40 attempts, 40 of them failed or lost" in of(found, "restarts").title
-    assert of(found, "shm-low").title.endswith("raised 400 times")
-
-
-def test_what_a_supervisor_writes_meanwhile_is_no_torn_line(tmp_path: Path) -> None:
-    run = made(tmp_path)
-    writer = JournalWriter(run.journal)
-    writer.write(started())
-    assert report(run).notes == []
-    writer.close()
 
 
 def test_a_namespace_that_is_not_ours_is_said(tmp_path: Path) -> None:
