@@ -99,7 +99,7 @@ def _live(path: Path, now: float) -> Live:
 
 def _logs(listed: Sequence[Listed], facts: TrainingFacts) -> dict[int, tuple[Log, ...]]:
     table = facts.look(everything=True)
-    finder = LogFinder(table, facts)
+    finder = LogFinder(table)
     found = {}
     for one in listed:
         stat = table.get(one.pid)
