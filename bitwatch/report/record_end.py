@@ -20,6 +20,7 @@ class Ended:
         self.record = record
         self.number = number
         self.run = record.run.id
+        self.foreign = seen.foreign
         self.name = f"attempt {number} of {self.run}"
         state = record.state
         self.attempt = state.journal.attempts.get(number, AttemptState())

@@ -58,8 +58,8 @@ def _failed(ended: Ended, verdict_: Verdict) -> Finding:
         title=f"attempt {ended.number} failed{_at(ended)}: {ended.cause or 'no word says why'}",
         evidence=ended.evidence(),
         why=why,
-        next=f"bitwatch logs {ended.run}{rank} shows its last lines; once the cause is mended, "
-        f"bitwatch run --resume {ended.run} goes on",
+        next=f"bitwatch logs {ended.run}{rank} shows its last lines"
+        + _resume(ended, "; once the cause is mended, "),
     )
 
 
@@ -74,7 +74,7 @@ def _failed_before(ended: Ended, verdict_: Verdict) -> Finding:
         title=f"attempt {ended.number} was stopped, and a rank had failed{_at(ended)}: {cause}",
         evidence=ended.evidence(),
         why=f"Class of the cause: {class_.class_} ({class_.why})." if class_ else "",
-        next=f"bitwatch run --resume {ended.run} goes on, once the cause is mended",
+        next=_resume(ended, "once the cause is mended, ") or "mend the cause",
     )
 
 
@@ -90,6 +90,8 @@ def _lost(ended: Ended, verdict_: Verdict) -> Finding:
         "Of an end that was asked for, of a failure and of a signal to one rank there would be a "
         "record. A machine that stops, or a kill of everything at once, leaves none"
     )
+    if ended.foreign:
+        why = "Of a training that bitwatch did not start nothing is on record but what was seen"
     if ended.cause == rundir.REBOOTED:
         why = "The machine was started anew since: what was not over before ended with that"
         verdict_.unknown.append(f"whether {ended.name} had ended before the machine went down")
@@ -101,9 +103,13 @@ def _lost(ended: Ended, verdict_: Verdict) -> Finding:
         title=f"attempt {ended.number} ended without a word{_at(ended)}: {ended.cause}",
         evidence=[*ended.evidence(), *_last_signs(ended)],
         why=f"{why}: {last}.",
-        next=f"look into the kernel's log (dmesg, journalctl -k){when}; "
-        f"bitwatch run --resume {ended.run} goes on",
+        next=f"look into the kernel's log (dmesg, journalctl -k){when}" + _resume(ended, "; "),
     )
+
+
+def _resume(ended: Ended, lead: str) -> str:
+    """Only what bitwatch has launched can be resumed by it."""
+    return "" if ended.foreign else f"{lead}bitwatch run --resume {ended.run} goes on"
 
 
 def _last_signs(ended: Ended) -> list[Evidence]:

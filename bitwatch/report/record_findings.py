@@ -169,7 +169,7 @@ def now(record: Record, seen: View, elsewhere: str, verdict: Verdict) -> Iterato
         )
         return
     if seen.state in END_STATES:
-        if seen.note and not elsewhere:
+        if seen.note and not elsewhere and not seen.foreign:
             yield _open_record(run, seen)
         return
     of = f" of {seen.steps:,}" if seen.steps else ""

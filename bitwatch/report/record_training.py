@@ -170,6 +170,8 @@ def _next_of_stuck(stuck: events.Stuck) -> str:
 def checkpoints(record: Record, seen: View, verdict: Verdict) -> Iterator[Finding]:
     """What a resume would go on from: what is whole on the disk now, not what was once written."""
     run = record.run
+    if seen.foreign:
+        return  # of its checkpoints no more is known than what its log says
     folders = {run.checkpoints()}
     for attempt in record.state.journal.attempts.values():
         if attempt.started and attempt.started.checkpoints:

@@ -242,8 +242,11 @@ def test_a_training_that_was_only_watched_says_so_and_when_nobody_looked(tmp_pat
         ended("lost", "its processes have ended", t=BEGAN + 5000),
     )
     write(run.history(1), steps(0, 400, t=BEGAN - 500))
+    says(run, 0, *steps(0, 40), events.Checkpoint(step=40, path="out/ckpt.pt", t=BEGAN + 40))
     found = report(run)
     assert "bitwatch did not start it" in of(found, "foreign").title
+    assert not any("resume" in finding.next for finding in found.findings)
+    assert not {"checkpoints", "resume-lost", "not-closed"} & set(ids(found))
     gap = of(found, "unwatched")
     assert "1 h 01 m" in gap.title
     assert places(gap) == [("journal.jsonl", 13)]
