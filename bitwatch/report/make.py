@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from bitwatch.record.rundir import RunDirError
-from bitwatch.report import files, paths
+from bitwatch.report import combined, files, machine, paths
 from bitwatch.report.conclude import conclude
 from bitwatch.report.facts import Gathered
 from bitwatch.report.model import Report
@@ -21,14 +19,14 @@ def make(home: Path, words: Sequence[str]) -> Report:
 
 def gather(home: Path, words: Sequence[str]) -> Gathered:
     """An existing path is a path, whatever runs there are."""
-    for word in words:
-        if not os.path.lexists(word):
-            raise RunDirError(f"{word}: there is no such file, folder or run")
-    found = paths.look(words)
+    if not words:
+        gathered = Gathered()
+        machine.add(gathered, home)
+        return gathered
+    runs, others = combined.sort_out(home, words)
+    found = paths.look(others)
     gathered = files.read(found)
-    gathered.about = sorted(set(words))
-    gathered.notes += [
-        f"{record}: is the record of a run; `bitwatch report RUN` reads it"
-        for record in found.records
-    ]
+    gathered.about = sorted(set(others))
+    told = combined.add_runs(gathered, runs, found.records, alone=not others)
+    combined.cross(gathered, told)
     return gathered
