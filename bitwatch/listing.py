@@ -16,6 +16,7 @@ from bitwatch.record.view import view
 from bitwatch.text import duration, literal, number
 
 HEADINGS = ("run", "state", "step", "loss", "parameters", "updated", "note")
+WATCHED = "watched, not started by bitwatch"
 LEFT = {"run", "state", "note"}
 
 
@@ -46,6 +47,8 @@ def row(run: RunDir) -> Row:
     follower.poll()
     seen = view(follower.state, time.time(), follower.liveness())
     note, host, created = seen.note, "", seen.started
+    if seen.foreign:
+        note = "; ".join(part for part in (WATCHED, note, seen.cause) if part)
     name = seen.name
     try:
         identity = run.identity()

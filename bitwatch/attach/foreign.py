@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bitwatch import __version__
@@ -28,21 +28,6 @@ START_TIMEOUT_S = 3600.0  # until a first step: nobody knows what it has to do b
 PROGRAM = re.compile(r"(?:^|[ /=])([\w.-]+)\.py(?: |$)")
 MODULE = re.compile(r" -m +([\w.]+)")
 LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "launch", "run")
-OTHERS_WORDS = "bitwatch did not start it and only watches it"
-
-
-def is_foreign(run: RunDir) -> bool:
-    """False too of what is no run, or cannot be read."""
-    try:
-        return run.identity().foreign
-    except RunDirError:
-        return False
-
-
-def refuse(run: RunDir, what: str) -> None:
-    """Raises RunDirError for what may not be done to a training of somebody else."""
-    if is_foreign(run):
-        raise RunDirError(f"{run.id}: {OTHERS_WORDS}: it {what} where it was started")
 
 
 def of_training(home: Path, training: Training) -> RunDir:
@@ -71,6 +56,16 @@ def of_log(home: Path, log: Path) -> RunDir:
             attempt=1, cause=f"attached to the log {path}", by=_by(), ranks=1
         )
         return _made(home, name, command=[], root=None, logs=[path], started=started)
+
+
+def roots(runs: Iterable[RunDir]) -> set[Key]:
+    """The launchers of those that are of trainings that bitwatch did not start."""
+    found: set[Key] = set()
+    for run in runs:
+        with contextlib.suppress(RunDirError):
+            root = run.identity().root
+            found |= {root} if root is not None else set()
+    return found
 
 
 def _is_unfinished(run: RunDir) -> bool:

@@ -21,7 +21,7 @@ class LastWords:
         self.last_line = ""
 
     def hear(self, said: Said) -> None:
-        if said.what == "step" or said.what == "begins":
+        if said.what in ("step", "begins"):
             self._goes_on()
         elif said.what == "done":
             self._done = said

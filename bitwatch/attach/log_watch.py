@@ -113,30 +113,28 @@ class LogWatch:
             self.logs[log.path] = one
             link(self._run, attempt, log, path)
 
-    def new(self, *, final: bool = False) -> Iterator[tuple[WatchedLog, Told]]:
-        """What is new in all of them, each with its log."""
+    def new(self, *, final: bool = False) -> Iterator[Told]:
+        """What is new in all of them."""
         told = [(log, log.new(final=final)) for log in self.logs.values()]
         leading = self.leading
         for log, records in told:
             for record in records:
                 if isinstance(record, OF_STEPS) and log is not leading:
                     continue
-                if not self._is_echo(record):
-                    yield log, record
+                if not self._was_said(record):
+                    yield record
 
-    def _is_echo(self, record: Told) -> bool:
-        """Two logs may say the same; one says it with its own line's number."""
-        if not isinstance(record, events.Note | events.Alert):
-            return isinstance(record, events.ModelBuilt) and self._is_smaller(record)
-        words = (type(record).__name__, record.text.rpartition(" (line ")[0] or record.text)
-        known = words in self._said
-        self._said.add(words)
-        return known
-
-    def _is_smaller(self, model: events.ModelBuilt) -> bool:
-        words = ("built", str(model.built))
-        known = words in self._said
-        self._said.add(words)
+    def _was_said(self, record: Told) -> bool:
+        """Two logs may say the same, each with its own line's number."""
+        match record:
+            case events.Note() | events.Alert():
+                words = record.text.rpartition(" (line ")[0] or record.text
+            case events.ModelBuilt():
+                words = f"{record.built}"
+            case _:
+                return False
+        known = (type(record).__name__, words) in self._said
+        self._said.add((type(record).__name__, words))
         return known
 
     def begin_attempt(self, attempt: int) -> None:
@@ -149,7 +147,9 @@ class LogWatch:
         """Whose steps count."""
         steps = [log for log in self.logs.values() if log.translator.steps.newest]
         with_loss = [
-            log for log in steps if (newest := log.translator.steps.newest) and newest.loss is not None
+            log
+            for log in steps
+            if (newest := log.translator.steps.newest) and newest.loss is not None
         ]
         return next(iter(with_loss or steps or self.logs.values()), None)
 

@@ -8,7 +8,7 @@ import os
 import threading
 from pathlib import Path
 
-from bitwatch.attach.dialects import Listener, sieve
+from bitwatch.attach.dialects import Listener
 from bitwatch.attach.log_file import LogError, pieces
 from bitwatch.attach.steps import Restart
 from bitwatch.attach.translate import Translator
@@ -63,7 +63,7 @@ class Past:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         listener = Listener()
         try:
-            for lines in pieces(self._path, *self._gap, sieve()):
+            for lines in pieces(self._path, *self._gap, listener.sieve()):
                 self._take(listener, lines)
                 if self._left.is_set():
                     return

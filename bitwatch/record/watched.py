@@ -45,9 +45,7 @@ def _has_launcher(state: RunState) -> bool:
     return any(start.role == "agent" for start in state.journal.processes.values())
 
 
-def _of_log(
-    state: RunState, number: int, now: float, note: str
-) -> tuple[events.State, str, str]:
+def _of_log(state: RunState, number: int, now: float, note: str) -> tuple[events.State, str, str]:
     attempt = state.journal.attempts.get(number, AttemptState())
     started = attempt.started or events.AttemptStarted()
     first = state.ranks_of(number).get(0, RankState())

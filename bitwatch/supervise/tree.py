@@ -46,11 +46,12 @@ class Tree:
         *,
         of_ours: bool = True,
         leave_out: Collection[int] = (),
+        scanner: Scanner | None = None,
     ) -> None:
         self._journal = journal
         self._samples = samples
         self._attempt = attempt
-        self._scanner = Scanner()
+        self._scanner = scanner or Scanner()
         self._me = [(os.getpid(), kernel.own_starttime())] if of_ours else []
         self._leave_out = frozenset(leave_out)
         self._named: dict[Key, Role] = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bitwatch.attach.offer import BACK, SAME, offers
 from bitwatch.plan.cures import CURED, cures
+from bitwatch.record.afterwards import LEFT_OF_WATCHED
 from bitwatch.record.view import View
 
 
 def remedies(view: View) -> dict[str, tuple[str, str]]:
     """By alert, the key that acts on it now."""
-    found = {"leftovers": ("c", "clean up")}
+    found = {"leftovers": ("c", "clean up"), LEFT_OF_WATCHED: ("c", "list them")}
     first = next(iter(offers(view)), None)
     if first is None or view.state == "stopping":
         return found
@@ -23,6 +24,8 @@ def remedies(view: View) -> dict[str, tuple[str, str]]:
 
 def no_relaunch(view: View) -> str:
     """Why there is nothing to relaunch."""
+    if view.foreign:
+        return "bitwatch did not start this training: it is relaunched where it was started"
     if not view.attempt:
         return "this run has no attempt yet"
     if view.state == "done":
