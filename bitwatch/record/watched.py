@@ -6,8 +6,8 @@ from __future__ import annotations
 from bitwatch.record import events
 from bitwatch.record.follow import Liveness
 from bitwatch.record.state import AttemptState, RankState, RunState
-from bitwatch.text import duration
 
+DAY_S = 86400.0
 SILENT_S = 600.0  # a log alone without a line for so long: nobody writes it any more
 UNWATCHED = "nobody watches it now"
 NOBODY_SAW = "its processes have ended while nobody watched, and its record does not say how"
@@ -51,7 +51,8 @@ def _of_log(state: RunState, number: int, now: float, note: str) -> tuple[events
     first = state.ranks_of(number).get(0, RankState())
     silent_s = now - (first.updated or started.t)
     if silent_s >= SILENT_S:
-        return "lost", f"no process has it open; the last line is {duration(silent_s)} old", note
+        old = f"{silent_s / 60:.0f} minutes" if silent_s < DAY_S else f"{silent_s / DAY_S:.0f} days"
+        return "lost", f"no process has it open; the last line is {old} old", note
     if silent_s > started.stall_s:
         return "stalled", "", note
     return ("running" if first.step else "starting"), "", note
