@@ -1,0 +1,166 @@
+"""What takes several lines to be said: Python's tracebacks and torchrun's report of failures.
+
+The lines of several ranks may be mixed: who printed a line is told by its prefix, and each has
+a traceback of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from bitwatch.attach.said import Line, Said, Value
+
+OPENING = "Traceback (most recent call last)"
+REPORT_OPENINGS = ("Root Cause (first observed failure):", "Failures:")
+LONGEST_LINES = 400  # of a traceback; after so many it has lost its end
+MOST_OPEN = 256
+
+PREFIX = re.compile(
+    r"\s?(?:\[(?:rank|default|trainer|[a-z]{1,16})(\d{1,6})\]:|default(\d{1,6})\]:|\[\d+,(\d{1,6})\]<\w+>:) ?"
+)
+FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
+LAST = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: ?(.*))?$")
+SURELY = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Iteration)$")
+CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+FIELD = re.compile(r"\s*(time|host|rank|exitcode|error_file|traceback)\s*: (.*)")
+ENTRY = re.compile(r"\[\d+\]:$")
+
+
+def without_prefix(text: str) -> tuple[str, str, int | None]:
+    """The text without who printed it, the prefix, and the rank that it names."""
+    begin, rank = 0, None
+    while found := PREFIX.match(text, begin):
+        begin, rank = found.end(), int(next(digits for digits in found.groups() if digits))
+    return text[begin:], text[:begin].strip(), rank
+
+
+class Tracebacks:
+    """Of all who print into one log."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Traceback] = {}
+        self._before: dict[str, str] = {}  # the type of the exception that another one follows
+        self._newest: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def hear(self, who: str, text: str, line: Line) -> Said | bool:
+        """An exception when its last line comes; true for a line that is a part of a traceback,
+        false for one that says something else."""
+        if OPENING in text:
+            if len(self._open) >= MOST_OPEN:
+                self._open.clear()
+            self._open[who] = _Traceback()
+            return True
+        if text.startswith(CHAINED):
+            self._before[who] = self._newest.pop(who, "")
+            return True
+        open_ = self._open.get(who)
+        if open_ is None:
+            return False
+        open_.lines += 1
+        if open_.lines > LONGEST_LINES:
+            del self._open[who]
+            return False
+        if not text.strip():
+            open_.within = False
+            return True
+        if text[0] in " \t|":
+            if frame := FRAME.match(text):
+                open_.where = f"{frame[1]}:{frame[2]}"
+            open_.within = True
+            return True
+        last = LAST.match(text)
+        if last and (SURELY.search(last[1]) or (open_.within and _is_a_class(last[1]))):
+            del self._open[who]
+            return Said("exception", line, "python", self._values(who, last, open_.where))
+        return False
+
+    def _values(self, who: str, last: re.Match[str], where: str) -> dict[str, Value]:
+        values: dict[str, Value] = {"type": last[1], "message": (last[2] or "").strip()}
+        if where:
+            values["where"] = where
+        if before := self._before.pop(who, ""):
+            values["after"] = before
+        if len(self._newest) >= MOST_OPEN:
+            self._newest.clear()
+        self._newest[who] = last[1]
+        return values
+
+
+class _Traceback:
+    __slots__ = ("lines", "where", "within")
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.where = ""
+        self.within = False  # the line before was indented: what is not indented is the last one
+
+
+def _is_a_class(name: str) -> bool:
+    return "." in name or name[:1].isupper()
+
+
+class FailureReport:
+    """torchrun's account of which rank failed first, and which others did."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self._first = False
+        self._values: dict[str, Value] = {}
+        self._line: Line | None = None
+
+    def hear(self, text: str, line: Line) -> list[Said]:
+        """Entries that are complete when this line is there."""
+        heading = text.strip()
+        if heading in REPORT_OPENINGS:
+            found = self.end()
+            self.open, self._first = True, heading == REPORT_OPENINGS[0]
+            return found
+        if not self.open:
+            return []
+        if field := FIELD.match(text):
+            self._take(field[1], field[2].strip(), line)
+            return self._entry() if field[1] == "traceback" else []
+        if ENTRY.match(heading):
+            return self._entry()
+        if heading.startswith(("====", "----")):
+            return self.end()
+        return []
+
+    def end(self) -> list[Said]:
+        found = self._entry()
+        self.open = False
+        return found
+
+    def _entry(self) -> list[Said]:
+        values, line = self._values, self._line
+        self._values, self._line = {}, None
+        if line is None:
+            return []
+        values["first"] = int(self._first)
+        return [Said("failure", line, "torchrun", values)]
+
+    def _take(self, name: str, text: str, line: Line) -> None:
+        if name == "rank" and (found := re.match(r"(\d+)(?: \(local_rank: (\d+)\))?", text)):
+            self._values["rank"] = int(found[1])
+            if found[2]:
+                self._values["local_rank"] = int(found[2])
+        elif name == "exitcode" and (found := re.match(r"(-?\d+)\s*\(pid: (\d+)\)", text)):
+            self._line = line
+            self._values |= {"exit_code": int(found[1]), "pid": int(found[2])}
+            if int(found[1]) < 0:
+                self._values["signal"] = _name_of_signal(-int(found[1]))
+        elif name == "traceback":
+            self._values["message"] = text
+        elif name in ("time", "host"):
+            self._values[name] = text
+
+
+def _name_of_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
