@@ -147,7 +147,7 @@ class Facts:
         found: set[str] = set()
         if self.user(stat) == os.getuid():
             with contextlib.suppress(OSError), opened(stat) as entry:
-                found = {path for path in _open_files(entry.folder) if path.startswith(GPU_DEVICES)}
+                found = {path for path in open_files(entry.folder) if path.startswith(GPU_DEVICES)}
         return sorted(found)
 
     def shared_mib(self, stat: Stat) -> float | None:
@@ -240,7 +240,7 @@ def _depth(path: str, folder: int | None = None) -> int:
     return 0
 
 
-def _open_files(folder: int) -> list[str]:
+def open_files(folder: int) -> list[str]:
     """What its descriptors mean. Their names are read, the files are not touched."""
     found = []
     fds = os.open("fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)

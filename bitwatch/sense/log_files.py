@@ -15,12 +15,13 @@ from typing import NamedTuple
 from bitwatch.sense.entry import opened
 from bitwatch.sense.members import Member
 from bitwatch.sense.stat import Stat, read_raw
-from bitwatch.sense.training_facts import TrainingFacts
+from bitwatch.text import literal
 
 LOOKS_LIKE_LOG = re.compile(
     r"\.(?:log|txt|out|err|jsonl)(?:[.-][\w-]+)*$|(?:^|[._-])logs?$", re.IGNORECASE
 )
 GONE = " (deleted)"
+PIPE = "pipe:["
 NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")  # not that anybody would read again
 TRIES, PAUSE_S = 3, 0.01  # of a process that waits in the kernel just now
 PIPES_DEEP = 3  # tee, then ts, then a file
@@ -63,8 +64,8 @@ class _Found(NamedTuple):
 class LogFinder:
     """Where the processes in `table` write."""
 
-    def __init__(self, table: dict[int, Stat], facts: TrainingFacts) -> None:
-        self.table, self.facts = table, facts
+    def __init__(self, table: dict[int, Stat]) -> None:
+        self.table = table
         self._listeners: dict[str, list[Stat]] | None = None  # by the pipe on their stdin
 
     def logs(self, root: Stat, members: Iterable[Member]) -> tuple[Log, ...]:
@@ -85,15 +86,14 @@ class LogFinder:
         return bool(self.logs(stat, [Member(stat, "rank")]))
 
     def writers_into(self, stat: Stat) -> list[Stat]:
-        """The processes of this user whose output `stat` reads on its stdin."""
-        pipe = next((file.link for file in _files(stat, (0,)) if _is_pipe(file)), "")
+        """The processes whose output `stat` reads on its stdin."""
+        pipe = _pipe(stat.pid, 0)
         if not pipe:
             return []
-        candidates = (one for one in self.table.values() if one.pid != stat.pid)
         return [
             one
-            for one in candidates
-            if self._is_ours(one) and any(file.link == pipe for file in _files(one, (1, 2)))
+            for one in self.table.values()
+            if one.pid != stat.pid and pipe in (_pipe(one.pid, 1), _pipe(one.pid, 2))
         ]
 
     def _of(self, member: Member) -> Iterator[_Found]:
@@ -104,11 +104,11 @@ class LogFinder:
             if file.fd in (1, 2):
                 likeliness = printed if file.fd == 1 else ERRORS
                 how = f"standard {'output' if file.fd == 1 else 'error'} of {who}"
-                if _is_pipe(file):
-                    yield from self._behind(file.link, likeliness, how, {member.stat.pid})
-                elif file.inode:
+                if file.inode:
                     yield _found(likeliness, member.stat, file, how)
-            elif file.inode and LOOKS_LIKE_LOG.search(os.path.basename(file.path)):
+                else:
+                    yield from self._behind(file.link, likeliness, how, {member.stat.pid})
+            elif LOOKS_LIKE_LOG.search(os.path.basename(file.path)):
                 yield _found(WRITTEN, member.stat, file, f"a file that {who} writes")
 
     def _behind(self, pipe: str, likeliness: int, how: str, seen: set[int]) -> Iterator[_Found]:
@@ -116,25 +116,20 @@ class LogFinder:
         for stat in self._readers().get(pipe, ()):
             if stat.pid in seen or len(seen) > PIPES_DEEP:
                 continue
-            through = f"{how}, through {stat.name} (pid {stat.pid})"
+            through = f"{how}, through {literal(stat.name)} (pid {stat.pid})"
             for file in _files(stat):
                 if file.inode and file.fd != 2:
                     yield _found(likeliness, stat, file, through)
-                elif file.fd == 1 and _is_pipe(file):
+                elif file.fd == 1:
                     yield from self._behind(file.link, likeliness, through, seen | {stat.pid})
 
     def _readers(self) -> dict[str, list[Stat]]:
         if self._listeners is None:
             self._listeners = {}
             for stat in self.table.values():
-                if self._is_ours(stat):
-                    for file in _files(stat, (0,)):
-                        if _is_pipe(file):
-                            self._listeners.setdefault(file.link, []).append(stat)
+                if pipe := _pipe(stat.pid, 0):
+                    self._listeners.setdefault(pipe, []).append(stat)
         return self._listeners
-
-    def _is_ours(self, stat: Stat) -> bool:
-        return self.facts.user(stat) == os.getuid()
 
 
 def _found(likeliness: int, stat: Stat, file: _File, how: str) -> _Found:
@@ -148,23 +143,30 @@ def _words(member: Member) -> str:
     return "the training" if member.rank is None else f"rank {member.rank}"
 
 
-def _is_pipe(file: _File) -> bool:
-    return file.link.startswith("pipe:[")
+def _pipe(pid: int, fd: int) -> str:
+    """The pipe that this descriptor is, empty for none. By the pid alone, as it is asked of every
+    process: of one that has just ended it may be its successor's, whose files are then none
+    of a training's. Empty for processes of others, too."""
+    try:
+        link = os.readlink(f"/proc/{pid}/fd/{fd}")
+    except OSError:
+        return ""
+    return link if link.startswith(PIPE) else ""
 
 
-def _files(stat: Stat, only: tuple[int, ...] = ()) -> list[_File]:
-    """The regular files that it has open for writing, and the pipes it prints to or reads from;
-    with `only` of these descriptors. Empty where that may not be seen."""
+def _files(stat: Stat) -> list[_File]:
+    """The regular files that it has open for writing, and the pipes that it prints to. Empty
+    where that may not be seen."""
     for _ in range(TRIES):
         with contextlib.suppress(OSError), opened(stat) as entry:
             # A file's system that does not answer keeps whoever asks for it, as it keeps this.
-            if not only and entry.may_wait():
+            if entry.may_wait():
                 time.sleep(PAUSE_S)
                 continue
             fds = os.open("fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry.folder)
             try:
-                numbers = only or sorted(int(name) for name in os.listdir(fds))
-                found = (_file(fd, fds, entry.folder, bool(only)) for fd in numbers)
+                numbers = sorted(int(name) for name in os.listdir(fds))
+                found = (_file(fd, fds, entry.folder) for fd in numbers)
                 return [file for file in found if file]
             finally:
                 os.close(fds)
@@ -172,12 +174,12 @@ def _files(stat: Stat, only: tuple[int, ...] = ()) -> list[_File]:
     return []
 
 
-def _file(fd: int, fds: int, folder: int, pipes_only: bool) -> _File | None:
+def _file(fd: int, fds: int, folder: int) -> _File | None:
     try:
         link = os.readlink(str(fd), dir_fd=fds)
-        if link.startswith("pipe:["):
-            return _File(fd, link) if fd < 3 else None
-        if pipes_only or not link.startswith("/") or link.startswith(NO_FILES):
+        if link.startswith(PIPE):
+            return _File(fd, link) if fd in (1, 2) else None
+        if not link.startswith("/") or link.startswith(NO_FILES):
             return None
         if not _for_writing(read_raw(f"fdinfo/{fd}", folder) or b""):
             return None

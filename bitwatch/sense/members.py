@@ -16,7 +16,6 @@ from bitwatch.sense.stat import Key, Stat
 from bitwatch.sense.training_facts import TrainingFacts, Variables
 from bitwatch.sense.trees import number
 
-MAIN_NAME = "pt_main_thread"  # as torch calls what has imported it, where it names workers too
 TOOLS = ("resource tracker", "compile worker")
 
 
@@ -39,10 +38,12 @@ class Sorter:
 
     def __init__(self, root: Key, launched: bool, facts: TrainingFacts) -> None:
         self.root, self.launched, self.facts = root, launched, facts
+        self._names_readers = False  # torch 2.6 and later do
 
     def members(self, stats: Iterable[Stat]) -> tuple[Member, ...]:
         """`stats`: parents before children, the root among them."""
         stats = list(stats)
+        self._names_readers = any(stat.name == READER_NAME for stat in stats)
         spawned: dict[int, int] = {} if self.launched else self._spawned(stats)
         found: dict[int, Member] = {}
         inside: dict[int, Member] = {}  # the rank that a process is, or is below
@@ -101,8 +102,8 @@ class Sorter:
             role = "worker"
         elif is_forkserver(command):
             role = "other"
-        elif is_child and command == rank.command and rank.stat.name != MAIN_NAME:
-            role = "worker"  # a copy, by a torch that gives its workers no name
+        elif is_child and command == rank.command and not self._names_readers:
+            role = "worker"  # a fork
         elif role not in TOOLS and not (role == "worker" and is_child):
             role = "other"
         return Member(stat, role, command, rank.rank)
@@ -128,17 +129,18 @@ class Sorter:
         }
 
     def _trains(self, stat: Stat, root: Stat, stats: list[Stat]) -> bool:
+        """Whether this copy of the root is a rank: it has workers of its own, or what the root
+        has not and so cannot have left to it: connections to other ranks, or a GPU."""
         command = self.facts.command(stat)
-        role = role_of_command(command)
-        if stat.name == READER_NAME or role in TOOLS or is_forkserver(command):
+        is_copy = role_of_command(command) == "worker" or command == self.facts.command(root)
+        if not is_copy or stat.name == READER_NAME or is_forkserver(command):
             return False
-        is_spawned, is_forked = role == "worker", command == self.facts.command(root)
-        if not (is_spawned or is_forked) or not self.facts.has_torch(stat):
+        if not self.facts.has_torch(stat):
             return False
         if any(below.ppid == stat.pid and below.name == READER_NAME for below in stats):
             return True
-        if is_spawned:
-            return stat.name == MAIN_NAME or bool(self.facts.gpu_files(stat))
+        if self.facts.connections(stat) - self.facts.connections(root):
+            return True
         return bool(self.facts.gpu_files(stat)) and not self.facts.gpu_files(root)
 
 

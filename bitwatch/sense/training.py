@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bitwatch.sense.facts import NOBODY, STATUS_BYTES
 from bitwatch.sense.log_files import Log, LogFinder
 from bitwatch.sense.members import Member, Sorter
-from bitwatch.sense.programs import words_for
+from bitwatch.sense.programs import other_program, words_for
 from bitwatch.sense.roles import READER_NAME, role_of_command
-from bitwatch.sense.stat import Key, Stat, age_s, is_dead, read_stat
+from bitwatch.sense.stat import Key, Stat, age_s, is_dead, read_raw, read_stat
 from bitwatch.sense.training_facts import TrainingFacts
 from bitwatch.sense.trees import Forest, Tree
 from bitwatch.text import literal
@@ -47,10 +48,10 @@ class Training(NamedTuple):
     evidence: tuple[str, ...] = ()
 
 
-def of(pid: int) -> Training:
-    """The training to which this process belongs, is the only one above, or reads the output of.
-    Raises NoTraining."""
-    return _Look(TrainingFacts()).training_of(pid)
+def of(pid: int, facts: TrainingFacts | None = None) -> Training:
+    """The training to which this process belongs, or the only one below it, or whose output it
+    reads. Raises NoTraining."""
+    return _Look(facts or TrainingFacts()).training_of(pid)
 
 
 def all_here(facts: TrainingFacts | None = None) -> list[Training]:
@@ -67,7 +68,7 @@ class _Look:
     def __init__(self, facts: TrainingFacts) -> None:
         self.facts = facts
         self.table = facts.look(everything=True)
-        self.files = LogFinder(self.table, facts)
+        self.files = LogFinder(self.table)
         self.forest = Forest(self.table, facts, self.files.writes_log)
 
     def training(self, tree: Tree, *more: str) -> Training:
@@ -88,6 +89,7 @@ class _Look:
 
     def training_of(self, pid: int) -> Training:
         stat = self._accepted(pid)
+        pid = stat.pid
         tree = self.forest.tree_of(pid)
         if tree is not None:
             return self.training(tree)
@@ -106,7 +108,7 @@ class _Look:
 
     def _accepted(self, pid: int) -> Stat:
         """Its stat, when it may belong to a training of this user that is not our own."""
-        stat = self.table.get(pid) or read_stat(pid)
+        stat = self.table.get(pid) or _leader(pid) or read_stat(pid)
         if stat is None:
             if not os.path.exists(f"/proc/{pid}"):
                 raise NoTraining(f"there is no process {pid}")
@@ -114,6 +116,8 @@ class _Look:
         if is_dead(stat):
             raise NoTraining(f"pid {pid} is dead and waits for its parent")
         user = self.facts.user(stat)
+        if user == NOBODY:
+            raise NoTraining(f"there is no process {pid}: it has just ended")
         if user != os.getuid():
             name, what = _user_name(user), literal(stat.name)
             raise NoTraining(f"pid {pid} is of another user ({name}): {what}, not to be watched")
@@ -130,8 +134,10 @@ class _Look:
         pid, command = stat.pid, self.facts.command(stat)
         if not command and not stat.env_end:
             return f"pid {pid} is {what}, a thread of the kernel or hidden"
-        if self.facts.variables(stat) is None:
-            return f"pid {pid} is {what}, which cannot be looked into now: try again"
+        if stat.state == "D":
+            return f"pid {pid} is {what}, which waits in the kernel (D) and cannot be looked into"
+        if other_program(command):
+            return f"pid {pid} is {what}, which is no training"
         if not self.facts.is_python(stat):
             return f"pid {pid} is {what}: nothing of it runs torch"
         if not self.facts.has_torch(stat):
@@ -150,6 +156,14 @@ def _processes(ranks: list[Member], members: Iterable[Member]) -> list[str]:
         return ["no rank of it is there yet"]
     words = f"{len(ranks)} rank{'' if len(ranks) == 1 else 's'}"
     return [f"{words} and {workers} worker{'' if workers == 1 else 's'} are there"]
+
+
+def _leader(pid: int) -> Stat | None:
+    """The process of which this is a thread: other tools list them alike."""
+    for line in (read_raw(f"/proc/{pid}/status", limit=STATUS_BYTES) or b"").splitlines():
+        if line.startswith(b"Tgid:"):
+            return read_stat(int(line.split()[1]))
+    return None
 
 
 def _user_name(user: int) -> str:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Set
 
 from bitwatch.sense.entry import opened
-from bitwatch.sense.facts import ENVIRONMENT_BYTES, Settled
+from bitwatch.sense.facts import ENVIRONMENT_BYTES, Settled, open_files
 from bitwatch.sense.roles import PYTHON
 from bitwatch.sense.scanner import Scanner
 from bitwatch.sense.stat import Key, Stat
@@ -20,6 +20,7 @@ NAMES = frozenset(
 )
 TORCH = b"/libtorch"  # libtorch_cpu.so and others, of every build of torch
 MAPS_BYTES = 16 << 20
+SOCKETS_BYTES = 16 << 20
 
 Variables = dict[str, str]
 
@@ -81,6 +82,21 @@ class TrainingFacts(Scanner):
         self._torch[stat.key] = stat.image, stat.virtual_mib, found
         return found
 
+    def connections(self, stat: Stat) -> set[str]:
+        """The TCP sockets that it has open, by their number. Empty where they may not be seen."""
+        with contextlib.suppress(OSError), opened(stat) as entry:
+            sockets = {
+                link.removeprefix("socket:[").rstrip("]")
+                for link in open_files(entry.folder)
+                if link.startswith("socket:[")
+            }
+            known: set[str] = set()
+            for table in ("net/tcp", "net/tcp6") if sockets else ():
+                lines = _whole(table, entry.folder).splitlines()[1:]
+                known.update(fields[9] for line in lines if len(fields := line.split()) > 9)
+            return sockets & known
+        return set()
+
     def directory(self, stat: Stat) -> str:
         """Where it works; empty when that cannot be known."""
         with contextlib.suppress(OSError), opened(stat) as entry:
@@ -92,3 +108,9 @@ class TrainingFacts(Scanner):
         self._variables.forget_all_but(keys)
         self._programs.forget_all_but(keys)
         self._torch = {key: known for key, known in self._torch.items() if key in keys}
+
+
+def _whole(path: str, folder: int) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file:
+        return file.read(SOCKETS_BYTES).decode("ascii", "replace")

@@ -209,9 +209,12 @@ class Forest:
         if not self._may_train(stat) or number(self._of(stat), "RANK") is None:
             return False
         above = self.mine.get(stat.ppid)
-        if above is not None and self._of(above).get("RANK") == self._of(stat).get("RANK"):
-            return not self.facts.has_torch(above) and self.facts.has_torch(stat)
-        return self.facts.has_torch(stat)
+        is_repeated = (
+            above is not None
+            and self._of(above).get("RANK") == self._of(stat).get("RANK")
+            and self.facts.has_torch(above)
+        )
+        return self.facts.has_torch(stat) and not is_repeated
 
     def _address(self, stat: Stat) -> Address | None:
         """What all ranks of a training share, and their workers with them."""
