@@ -93,11 +93,18 @@ def table(found: list[Row]) -> str:
     return text
 
 
+def _step(one: Row) -> str:
+    """Of how many, where that is known: the log of a watched training may not say it."""
+    if one.steps:
+        return f"{one.step:,}/{one.steps:,}"
+    return f"{one.step:,}" if one.step else "-"
+
+
 def _cells(one: Row, now: float) -> tuple[str, ...]:
     return (
         literal(one.run),
         one.state,
-        f"{one.step:,}/{one.steps:,}" if one.steps else "-",
+        _step(one),
         number(one.loss, 4) if one.loss is not None else "-",
         f"{one.parameters:,}" if one.parameters else "-",
         f"{duration(max(0.0, now - one.updated))} ago" if one.updated else "-",

@@ -115,7 +115,9 @@ def offered(choice: Offered, width: int) -> Content:
 def row(choice: Choice, width: int) -> Content:
     role = STATE_ROLES[choice.state]
     colour = COLOURS.get(role, "$quiet")
-    step = f"{choice.step:,}/{choice.steps:,}" if choice.steps else ""
+    step = f"{choice.step:,}" if choice.step else ""
+    if choice.steps:
+        step = f"{choice.step:,}/{choice.steps:,}"
     loss = f"loss {number(choice.loss, 4)}" if choice.loss is not None else ""
     ago = f"{duration(choice.age_s)} ago" if choice.age_s is not None else ""
     name = max(12, width - 12 - 17 - 13 - 14)
