@@ -93,10 +93,10 @@ class Watcher:
                         self._samples.write(gpus)
             if time.monotonic() >= tick_at:
                 tick_at = time.monotonic() + TICK_S
-                self._tick()
+                self.tick()
                 self._sensor.check(selector)
                 self._server.listen(selector, "control")
-            self._read_logs()
+            self.read_logs()
 
     def close(self) -> None:
         self._sensor.stop()
@@ -112,7 +112,8 @@ class Watcher:
 
     # -- what is looked at ------------------------------------------------------------------
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """A look at the processes, and at what follows from them and from the logs."""
         for ended in reaper.reap():
             self._sensor.note_exit(ended.pid)
         if self.family.is_known:
@@ -135,7 +136,8 @@ class Watcher:
             self._save_at = time.monotonic() + SAVE_S
             self.logs.save_places()
 
-    def _read_logs(self, *, final: bool = False) -> None:
+    def read_logs(self, *, final: bool = False) -> None:
+        """Writes down what they say since the last call."""
         before = self.logs.grew_at
         for told in self.logs.new(final=final):
             self._told_at = time.monotonic()
@@ -214,7 +216,7 @@ class Watcher:
         self.family.tree.close()
         if self._is_closed:
             return
-        self._read_logs(final=True)
+        self.read_logs(final=True)
         if said := self.logs.verdict():
             self._end(*said)
             return
