@@ -51,10 +51,13 @@ class Family:
         self._members: dict[Key, Member] = {}
         self._began = self._logs_at = time.monotonic()
         self._left_since = 0.0
-        self._launched = False
-        self.logs: tuple[Log, ...] = ()
+        self._launched = any(start.role == "agent" for start in state.journal.processes.values())
+        self._recorded = {key: role for key, role in self.tree.roles.items() if role[0] in ROLES}
+        identity = run.identity()
+        self.root = identity.root
+        # Those that were found before, should nothing live that could name them.
+        self.logs = tuple(Log(path, path, 0, "") for path in identity.logs)
         self.ranks = 0
-        self.root = run.identity().root
         self._find(state)
 
     @property
@@ -77,7 +80,7 @@ class Family:
                     found = training.of(key[0])
                 except NoTraining:
                     continue
-                self._launched = any(member.role == "agent" for member in found.members)
+                self._launched |= any(member.role == "agent" for member in found.members)
                 self._members = {member.stat.key: member for member in found.members}
                 self.logs, self.ranks = found.logs, found.ranks
                 return
@@ -93,7 +96,7 @@ class Family:
         for member in sorter.members(own.values()):
             before = self._members.get(member.stat.key)
             if before is None or before.role in ("other", member.role):
-                self._members[member.stat.key] = member
+                self._members[member.stat.key] = self._as_recorded(member)
         self._members = {key: one for key, one in self._members.items() if key in own}
         self.tree.name(
             {key: (one.role, one.rank, one.worker) for key, one in self._members.items()}
@@ -101,6 +104,14 @@ class Family:
         self.tree.look({}, NOTHING)
         self._tell_of_ranks()
         self._look_for_logs()
+
+    def _as_recorded(self, member: Member) -> Member:
+        """In the role in which somebody saw it who watched before."""
+        known = self._recorded.get(member.stat.key)
+        if known is None:
+            return member
+        role, rank, worker = known
+        return member._replace(role=role, rank=rank, worker=worker)
 
     def turn_to(self, attempt: int) -> None:
         self.tree.look({}, NOTHING)
@@ -170,7 +181,7 @@ class Family:
         who = "launcher" if self._is_launched(state) else "rank" if len(first) == 1 else "ranks"
         pids = ", ".join(str(pid) for pid, _ in sorted(first)[:4])
         are = "are" if len(first) > 1 else "is"
-        live = "process lives" if len(living) == 1 else "processes live"
+        live = "processes lives" if len(living) == 1 else "processes live"
         return f"its {who} (pid {pids}) {are} gone and {len(living)} of its {live} on"
 
     def _is_launched(self, state: RunState) -> bool:

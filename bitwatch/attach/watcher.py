@@ -30,7 +30,6 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir, RunDirError
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import AttemptState
-from bitwatch.sense.training import Log
 from bitwatch.supervise import begin, control, ending, reaper
 from bitwatch.supervise.sensor import Sensor
 
@@ -123,10 +122,7 @@ class Watcher:
             if self._ranks_then and ranks - self._ranks_then:
                 self.logs.may_restart()
             self._ranks_then = ranks or self._ranks_then
-            self.logs.add(self.family.logs, self.attempt)
-        else:
-            paths = self.run.identity().logs
-            self.logs.add([Log(path, path, 0, "") for path in paths], self.attempt)
+        self.logs.add(self.family.logs, self.attempt)
         if self._past and self._past.done:
             self._take_past()
         self._follower.poll()

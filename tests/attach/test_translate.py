@@ -19,7 +19,9 @@ def said(what: What, text: str = "", t: float | None = None, **values: Value) ->
     return Said(what, Line(text or what, 7, t, "train.log"), "a test", values)
 
 
-def step(number: int | None, loss: float | None = 1.0, t: float | None = None, **more: Value) -> Said:
+def step(
+    number: int | None, loss: float | None = 1.0, t: float | None = None, **more: Value
+) -> Said:
     values = {"step": number, "loss": loss, **more}
     return said("step", t=t, **{name: value for name, value in values.items() if value is not None})
 
