@@ -5,58 +5,20 @@ Log text is untrusted: a control character is shown as its escape, never sent to
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from bitwatch.attach.log_file import LogFile
+from bitwatch.attach.said import Line
 from bitwatch.headless import say
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.supervise import begin
-from bitwatch.text import literal
 
 POLL_S = 0.5
-BLOCK_BYTES = 1 << 16
 NEWEST_BYTES = 128 << 10  # of each log, what a screen begins with
-LONGEST_LINE_BYTES = 1 << 20  # a longer line is shown in pieces
-
-
-class LogFile:
-    """Gives the lines of one growing file, marked with who wrote them. With `newest_bytes`
-    it begins with the first whole line of only so many at the end."""
-
-    def __init__(self, path: Path, newest_bytes: int | None = None) -> None:
-        self.path = path
-        self.label = path.stem
-        self._offset = 0
-        self._rest = b""
-        self._cut = False
-        if newest_bytes is not None:
-            with contextlib.suppress(OSError):
-                self._offset = max(0, path.stat().st_size - newest_bytes)
-            self._cut = self._offset > 0
-
-    def lines(self, *, final: bool = False) -> list[str]:
-        """Whole lines since the last call; with `final` also a last one without an end."""
-        found: list[str] = []
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(self._offset)
-                while block := file.read(BLOCK_BYTES):
-                    self._offset += len(block)
-                    *lines, self._rest = (self._rest + block).split(b"\n")
-                    if len(self._rest) > LONGEST_LINE_BYTES:
-                        lines, self._rest = [*lines, self._rest], b""
-                    found += [_show(line) for line in lines]
-        except OSError:
-            pass
-        if self._cut and found:
-            self._cut = False
-            del found[0]
-        if final and self._rest:
-            found.append(_show(self._rest))
-            self._rest = b""
-        return found
+READ_BYTES = 8 << 20  # of a log at a time: a large one is never held whole
 
 
 class Tail:
@@ -71,10 +33,12 @@ class Tail:
     def new(self) -> list[str]:
         for path in sorted(self._folder.glob("*.log")):
             if path not in self._files:
-                self._files[path] = LogFile(path, self._newest_bytes)
-        width = max((len(log.label) for log in self._files.values()), default=0)
+                self._files[path] = LogFile(path, self._newest_bytes, raw=True)
+        width = max((len(path.stem) for path in self._files), default=0)
         return [
-            f"{log.label:<{width}}  {line}" for log in self._files.values() for line in log.lines()
+            f"{path.stem:<{width}}  {line.text}"
+            for path, log in self._files.items()
+            for line in log.new(most_bytes=READ_BYTES)
         ]
 
 
@@ -93,12 +57,12 @@ def show(run: RunDir, rank: int | None, follow: bool) -> int:
             live = follow and begin.still_lives(run)
             for path in sorted(folder.glob("*.log")):
                 if rank is None or path.name == f"rank{rank}.log":
-                    files.setdefault(path, LogFile(path))
-            width = max((len(log.label) for log in files.values()), default=0)
-            for log in files.values():
-                for line in log.lines(final=not live):
+                    files.setdefault(path, LogFile(path, raw=True))
+            width = max((len(path.stem) for path in files), default=0)
+            for path, log in files.items():
+                for line in _whole(log, final=not live):
                     printed = True
-                    print(f"{log.label:<{width}}  {line}" if rank is None else line)
+                    print(f"{path.stem:<{width}}  {line.text}" if rank is None else line.text)
             sys.stdout.flush()
             if not live:
                 if not printed:
@@ -110,5 +74,9 @@ def show(run: RunDir, rank: int | None, follow: bool) -> int:
         return 0
 
 
-def _show(line: bytes) -> str:
-    return literal(line.decode(errors="replace").rstrip("\r").replace("\t", "    "))
+def _whole(log: LogFile, final: bool) -> Iterator[Line]:
+    """All that a log has by now, a part at a time."""
+    while lines := log.new(most_bytes=READ_BYTES):
+        yield from lines
+    if final:
+        yield from log.new(final=True)

@@ -35,6 +35,8 @@ RULES: tuple[Rule, ...] = (
 # What says more about an exception than that it is one.
 TELLING: set[What] = {"out-of-memory", "timeout", "signal"}
 LONGEST_REST = 60  # characters after a step that a known trainer said, which it may say besides
+# Lines of progress that are worth more than others: an evaluation, a loss that is no number.
+NEVER_THINNED = ("val loss", "val_loss", "eval_loss", "validation", " nan", "=nan", "'nan'")
 
 
 class Listener:
@@ -68,9 +70,12 @@ class Listener:
         """What was begun and has no end in the log."""
         return self._report.end()
 
-    def sieve(self) -> Sieve:
-        """A new sieve for a large log: it passes all lines that can say something here."""
-        return Sieve((rule.word for rule in self._rules), OPENINGS)
+    def sieve(self, size_bytes: int = 0) -> Sieve:
+        """A new sieve for a large log: it passes all lines that can say something here. With
+        the size of what is read it thins out the steps of a log that has very many."""
+        progress = [rule.word for rule in self._rules if rule.rule.what == "step"]
+        words = [rule.word for rule in self._rules if rule.rule.what != "step"]
+        return Sieve([*words, *NEVER_THINNED], OPENINGS, ["loss", *progress], size_bytes)
 
     def _told(self, line: Line, text: str, who: str, found: list[Said]) -> Said | None:
         if self._report.open or text.lstrip().startswith(REPORT_OPENINGS):

@@ -54,7 +54,7 @@ TROUBLES: tuple[Rule, ...] = (
     Rule(
         "torchrun",
         "signal",
-        "closing signal",
+        "signal",
         r"Sending process (?P<pid>\d+) closing signal (?P<signal>\w+)",
         "W0824 07:20:00.709000 123 torch/distributed/elastic/multiprocessing/api.py:1029] Sending"
         " process 43 closing signal SIGTERM",
@@ -62,7 +62,7 @@ TROUBLES: tuple[Rule, ...] = (
     Rule(
         "torchrun",
         "signal",
-        "got signal",
+        "signal",
         r"SignalException: Process (?P<pid>\d+) got signal: (?P<signal>\d+)",
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 123 got signal: 15",
     ),
@@ -137,7 +137,7 @@ TROUBLES: tuple[Rule, ...] = (
     Rule(
         "kernel",
         "out-of-memory",
-        "killed process",
+        "killed",
         r"[Oo]ut of memory: Killed process (?P<pid>\d+) \((?P<name>[^)]*)\)",
         "[Sun Aug 24 07:20:00 2025] Out of memory: Killed process 4242 (python)"
         " total-vm:104857600kB, anon-rss:99614720kB",
@@ -154,16 +154,24 @@ TROUBLES: tuple[Rule, ...] = (
     Rule(
         "python",
         "out-of-memory",
-        "memory",
-        r"^(?:MemoryError\b|.*DefaultCPUAllocator: (?:can't allocate|not enough) memory)",
+        "defaultcpuallocator",
+        r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
         "RuntimeError: [enforce fail at alloc_cpu.cpp:114] . DefaultCPUAllocator: can't allocate"
         " memory: you tried to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)",
         {"where": "host"},
     ),
     Rule(
         "python",
+        "out-of-memory",
+        "memoryerror",
+        r"^MemoryError\b",
+        "MemoryError: Unable to allocate 64.0 GiB for an array",
+        {"where": "host"},
+    ),
+    Rule(
+        "python",
         "signal",
-        "is killed by signal",
+        "signal",
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<text>[\w ]+)",
         "RuntimeError: DataLoader worker (pid 4243) is killed by signal: Killed.",
         then=lambda what, values, text: _named_signal(what, values),
@@ -197,6 +205,14 @@ TROUBLES: tuple[Rule, ...] = (
         " reader ",
         r"^rank (?P<rank>\d+), \w+ reader (?P<worker>\d+): (?P<message>.+)",
         "rank 1, train reader 3: the connection was reset, and is tried again",
+    ),
+    Rule(
+        "any",
+        "error",
+        ".cpp:",
+        r"(?:^|\[)E(?:\d{3,4} [\d:.]+)? [^\]]{1,120}\] ?(?P<message>.*)",
+        "[rank1]:[E626 06:24:44.906457629 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0 Rank 1]"
+        " Exception (either an error or timeout) detected by watchdog at work: 808",
     ),
     *(
         Rule(
@@ -235,14 +251,6 @@ LEVELS: tuple[Rule, ...] = (
         "fatal",
         LEVEL.format(words="FATAL"),
         "2025-08-24 07:14:00,709 - FATAL - no more",
-    ),
-    Rule(
-        "any",
-        "error",
-        ".cpp:",
-        r"(?:^|\[)E(?:\d{3,4} [\d:.]+)? [^\]]{1,120}\] ?(?P<message>.*)",
-        "[rank1]:[E626 06:24:44.906457629 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0 Rank 1]"
-        " Exception (either an error or timeout) detected by watchdog at work: 808",
     ),
     Rule(
         "python",
