@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bitwatch.sense.members import Member, Sorter
+from bitwatch.sense.programs import launcher
 from bitwatch.sense.stat import Key, Stat, descendants
 from bitwatch.sense.training import Training
 from bitwatch.sense.training_facts import TrainingFacts
@@ -21,7 +22,10 @@ class TrainingWatch:
         self.facts = TrainingFacts()
         self._root = training.root
         root = next(one for one in training.members if one.stat.key == training.root)
-        self._sorter = Sorter(training.root, root.role == "agent", self.facts)
+        # Ranks that a program has started by itself have no environment that says so.
+        told = any(one.world_size is not None for one in training.members)
+        launches = root.role == "agent" and (told or launcher(root.command) != "")
+        self._sorter = Sorter(training.root, launches, self.facts)
         self._known = {member.stat.key: member for member in training.members}
         self._parents = {member.stat.key: member.stat.ppid for member in training.members}
 
@@ -61,7 +65,8 @@ class TrainingWatch:
             known = self._known.get(member.stat.key)
             if known is not None and known.worker is not None and known.rank == member.rank:
                 numbers[member.stat.key] = known.worker
-                taken.setdefault(member.rank, set()).add(known.worker)
+                if member.stat.state not in "ZX":
+                    taken.setdefault(member.rank, set()).add(known.worker)
         for member in workers:
             if member.stat.key not in numbers:
                 used = taken.setdefault(member.rank, set())

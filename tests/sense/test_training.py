@@ -1,0 +1,307 @@
+"""A training is found by any of its processes, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bitwatch.sense import training
+from bitwatch.sense.processes import Stat
+from bitwatch.sense.programs import launcher, other_program
+from bitwatch.sense.training import NoTraining
+from bitwatch.sense.training_facts import TrainingFacts
+from tests.conftest import until
+from tests.sense.conftest import Start, in_state
+from tests.sense.families import Families, children, families, found, of_role, refusal
+
+__all__ = ["families"]
+
+NOBODY_UID = 65534
+
+
+def test_any_process_of_a_launched_training_finds_all_of_it(families: Families) -> None:
+    shell = families.start("bash", "-c", '"$0" torchrun 2 2; true', sys.executable)
+    by_shell = found(shell.pid, ranks=2, workers=4)
+
+    agent, *rest = by_shell.members
+    ranks, workers = of_role(by_shell, "rank"), of_role(by_shell, "worker")
+    assert agent.role == "agent"
+    assert agent.stat.key == by_shell.root
+    assert agent.stat.ppid == shell.pid
+    assert {member.role for member in rest} == {"rank", "worker"}
+    assert {(one.rank, one.local_rank, one.world_size) for one in ranks} == {(0, 0, 2), (1, 1, 2)}
+    assert sorted((one.rank, one.worker) for one in workers) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    rank_of = {one.stat.pid: one.rank for one in ranks}
+    assert all(rank_of[one.stat.ppid] == one.rank for one in workers)
+    assert by_shell.ranks == 2
+    assert by_shell.directory == str(families.folder)
+    assert "torchrun 2 2" in by_shell.command
+    assert f"pid {agent.stat.pid} is torchrun, which launches trainings" in by_shell.evidence
+    for member in by_shell.members:
+        same = training.of(member.stat.pid)
+        assert (same.root, len(same.members)) == (by_shell.root, 7)
+
+
+def test_ranks_whose_launcher_was_killed_are_found_by_each_of_their_processes(
+    families: Families,
+) -> None:
+    launched = families.torchrun(2, 1)
+    before = found(launched.pid, ranks=2, workers=2)
+    launched.kill()
+    launched.wait()
+
+    for member in before.members[1:]:
+        after = training.of(member.stat.pid)
+        assert {one.stat.key for one in after.members} == {
+            one.stat.key for one in before.members[1:]
+        }
+        (first,) = (one for one in of_role(after, "rank") if one.rank == 0)
+        assert after.root == first.stat.key
+        assert after.ranks == 2
+        assert "no launcher is above them" in after.evidence
+
+
+def test_workers_whose_rank_was_killed_stay_in_its_training(families: Families) -> None:
+    launched = families.torchrun(2, 2)
+    before = found(launched.pid, ranks=2, workers=4)
+    victim = next(one for one in of_role(before, "rank") if one.rank == 1)
+    orphans = [one for one in of_role(before, "worker") if one.rank == 1]
+    # The launcher would end when it saw a rank end: it is stopped, as a busy one would be.
+    os.kill(launched.pid, signal.SIGSTOP)
+    os.kill(victim.stat.pid, signal.SIGKILL)
+    until(lambda: in_state(victim.stat.pid, "Z"), "the death of the rank")
+
+    after = training.of(orphans[0].stat.pid)
+
+    assert after.root == before.root
+    assert {one.stat.key for one in orphans} <= {
+        one.stat.key for one in of_role(after, "worker") if one.rank == 1
+    }
+
+
+def test_trainings_that_had_the_same_address_one_after_the_other_are_two(
+    families: Families,
+) -> None:
+    roots = []
+    for _ in range(2):
+        launched = families.torchrun(1, 0)
+        rank = found(launched.pid).members[1].stat
+        launched.kill()
+        launched.wait()
+        roots.append(rank.key)
+
+    assert [training.of(pid).root for pid, _ in roots] == roots
+    assert all(len(training.of(pid).members) == 1 for pid, _ in roots)
+
+
+def test_a_worker_without_any_rank_is_no_training(families: Families) -> None:
+    alone = families.python("train.py", "1", stdout=subprocess.PIPE)
+    (worker,) = of_role(found(alone.pid, workers=1), "worker")
+    alone.kill()
+    alone.wait()
+
+    assert refusal(worker.stat.pid) == (
+        f"pid {worker.stat.pid} is a worker without a training: its rank has ended"
+    )
+
+
+def test_one_program_is_a_training_when_it_has_torch_and_workers(families: Families) -> None:
+    alone = families.python("train.py", "2")
+
+    looked = found(alone.pid, workers=2)
+
+    assert looked.root[0] == alone.pid
+    assert [one.rank for one in of_role(looked, "rank")] == [0]
+    assert looked.ranks == 1
+    assert "2 worker processes are below it" in looked.evidence
+    assert training.of(of_role(looked, "worker")[1].stat.pid).root == looked.root
+
+
+def test_torch_alone_makes_no_training(families: Families) -> None:
+    alone = families.python("train.py", "0", stdout=subprocess.PIPE)
+    assert alone.stdout and alone.stdout.readline()
+
+    assert "has loaded torch, but has no GPU open, no dataloader workers" in refusal(alone.pid)
+    assert alone.pid not in {one.root[0] for one in training.all_here()}
+
+
+def test_a_log_alone_makes_no_training(families: Families) -> None:
+    with (families.folder / "out.log").open("wb") as log:
+        alone = families.python("train.py", "0", "--no-torch", stdout=log)
+    until((families.folder / "out.log").read_bytes, "its first line")
+
+    assert refusal(alone.pid) == f"pid {alone.pid} is Python on train.py, and has not loaded torch"
+
+
+def test_a_notebook_is_no_training_whatever_it_has(families: Families) -> None:
+    kernel = families.python("-m", "ipykernel_launcher", "2", "--log", stdout=subprocess.PIPE)
+    assert kernel.stdout and kernel.stdout.readline()
+
+    assert refusal(kernel.pid) == f"pid {kernel.pid} is a Jupyter kernel, which is no training"
+    assert kernel.pid not in {one.root[0] for one in training.all_here()}
+
+
+def test_ranks_that_a_program_has_forked_are_told_by_their_connections(
+    families: Families,
+) -> None:
+    parent = families.python("train.py", "0", "2", "--log")
+
+    looked = found(parent.pid, ranks=2)
+
+    assert [one.role for one in looked.members] == ["agent", "rank", "rank"]
+    assert [one.rank for one in looked.members] == [None, 0, 1]
+    assert looked.ranks == 2
+
+
+def test_who_reads_what_a_training_prints_finds_it(families: Families) -> None:
+    tee = families.start("tee", "kept.txt", stdin=subprocess.PIPE)
+    launched = families.torchrun(1, 0, stdout=tee.stdin)
+    assert tee.stdin
+    tee.stdin.close()
+    found(launched.pid)
+
+    looked = training.of(tee.pid)
+
+    assert looked.root[0] == launched.pid
+    assert looked.evidence[-1] == f"pid {tee.pid} is tee, and reads what it prints"
+    assert looked.logs[0].path == str(families.folder / "kept.txt")
+
+
+def test_above_several_trainings_each_is_named(families: Families) -> None:
+    shell = families.start(
+        "bash", "-c", '"$0" torchrun 1 0 & "$0" train.py 1 & wait', sys.executable
+    )
+    until(lambda: len(children(shell.pid)) == 4, "both to have begun")
+    until(lambda: "several trainings below it" in _said(shell.pid), "both to be seen")
+
+    said = _said(shell.pid)
+
+    roots = [one.root[0] for one in training.all_here()]
+    assert said.startswith(f"pid {shell.pid} is bash, a shell, with several trainings below it")
+    assert all(str(pid) in said for pid in roots if pid in {s.pid for s in children(shell.pid)})
+
+
+def _said(pid: int) -> str:
+    try:
+        training.of(pid)
+    except NoTraining as refused:
+        return str(refused)
+    return ""
+
+
+def test_what_is_no_process_of_ours_is_refused_with_what_it_is(
+    start: Start, in_the_kernel: Callable[[str], Stat]
+) -> None:
+    shell = start("bash", "-c", "read line; true")
+    ended = start("true")
+    until(lambda: in_state(ended.pid, "Z"), "its end")
+    waits = in_the_kernel("all")
+    gone = start("true")
+    gone.wait()
+
+    assert refusal(shell.pid) == f"pid {shell.pid} is bash, a shell: nothing of it runs torch"
+    assert refusal(ended.pid) == f"pid {ended.pid} is dead and waits for its parent"
+    assert refusal(gone.pid) == f"there is no process {gone.pid}"
+    assert "waits in the kernel (D)" in refusal(waits.pid)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_process_of_another_user_is_refused_by_the_name_of_the_user(start: Start) -> None:
+    theirs = start("cat", user=NOBODY_UID, extra_groups=[])
+
+    assert refusal(theirs.pid) == (
+        f"pid {theirs.pid} is of another user (nobody): cat, not to be watched"
+    )
+
+
+def test_a_run_of_our_own_is_refused_with_its_directory(families: Families) -> None:
+    tags = {"BITWATCH_RUN": "mine", "BITWATCH_ATTEMPT": "1", "BITWATCH_DIR": "/runs/mine"}
+    launched = families.torchrun(1, 1, variables=tags)
+    until(lambda: len(children(launched.pid)) == 2, "its rank and its worker")
+
+    with pytest.raises(NoTraining, match="belongs to run mine of bitwatch") as refused:
+        training.of(children(launched.pid)[0].pid)
+
+    assert refused.value.run_directory == "/runs/mine"
+    assert launched.pid not in {one.root[0] for one in training.all_here()}
+
+
+def test_all_trainings_here_are_listed_newest_first_and_looked_at_again(
+    families: Families,
+) -> None:
+    older = families.torchrun(1, 1)
+    found(older.pid, workers=1)
+    newer = families.python("train.py", "1")
+    found(newer.pid, workers=1)
+    facts = TrainingFacts()
+
+    def ours() -> list[int]:
+        pids = [one.root[0] for one in training.all_here(facts)]
+        return [pid for pid in pids if pid in (older.pid, newer.pid)]
+
+    assert ours() == [newer.pid, older.pid]
+    newer.kill()
+    newer.wait()
+    assert ours() == [older.pid]
+
+
+def test_what_ends_during_the_look_is_left_out(families: Families) -> None:
+    class Late(TrainingFacts):
+        """Everything ends between the list of processes and the look at each."""
+
+        def look(self, *arguments: Any, **keywords: Any) -> dict[int, Stat]:
+            table = super().look(*arguments, **keywords)
+            families.end()
+            return table
+
+    pid = families.torchrun(2, 2).pid
+    found(pid, ranks=2, workers=4)
+
+    with pytest.raises(NoTraining, match=f"no process {pid}"):
+        training.of(pid, Late())
+    assert pid not in {one.root[0] for one in training.all_here()}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/venv/bin/python /venv/bin/torchrun --nproc-per-node 4 train.py", "torchrun"),
+        ("python3 -m torch.distributed.run --standalone train.py", "torchrun"),
+        ("python -u -m torch.distributed.launch train.py", "torchrun"),
+        ("/a b/bin/python3.11 /a b/bin/accelerate launch train.py", "accelerate launch"),
+        ("python -m accelerate.commands.launch train.py", "accelerate launch"),
+        ("python -m accelerate.commands.accelerate_cli launch train.py", "accelerate launch"),
+        ("/venv/bin/python /venv/bin/deepspeed train.py", "deepspeed"),
+        ("python -u -m deepspeed.launcher.launch --world_info=x train.py", "deepspeed"),
+        ("python /venv/bin/accelerate config", ""),
+        ("grep torchrun", ""),
+        ("python torchrun_log.py", ""),
+        ("vim /venv/bin/torchrun", ""),
+    ],
+)
+def test_launchers_are_known_by_their_command_lines(command: str, name: str) -> None:
+    assert launcher(command) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "is_other"),
+    [
+        ("python -m ipykernel_launcher -f kernel.json", True),
+        ("/venv/bin/python /venv/bin/jupyter-lab --no-browser", True),
+        ("/venv/bin/python /venv/bin/pip install torch", True),
+        ("python -m pip install torch", True),
+        ("python -m pytest -q", True),
+        ("python -m vllm.entrypoints.openai.api_server", True),
+        ("python train.py", False),
+        ("python pip_train.py", False),
+        ("python -m trainer.train", False),
+    ],
+)
+def test_programs_that_have_torch_and_do_not_train_are_known(command: str, is_other: bool) -> None:
+    assert bool(other_program(command)) == is_other
