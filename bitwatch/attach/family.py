@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 
@@ -12,10 +13,10 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import RunState
 from bitwatch.sense import processes, training
-from bitwatch.sense.members import Member, Sorter
+from bitwatch.sense.members import Member
 from bitwatch.sense.processes import Key
 from bitwatch.sense.training import Log, NoTraining
-from bitwatch.sense.training_facts import TrainingFacts
+from bitwatch.sense.training_watch import TrainingWatch
 from bitwatch.supervise.evidence import ancestors
 from bitwatch.supervise.leftovers import ROLES
 from bitwatch.supervise.tree import Tree
@@ -41,24 +42,23 @@ class Family:
     ) -> None:
         self._run = run
         self._attempt = attempt
-        self._facts = TrainingFacts()
-        self.tree = Tree(
-            journal, samples, attempt,
-            of_ours=False, leave_out=ancestors(), scanner=self._facts,
-        )  # fmt: skip
-        self.tree.adopt(state)
-        self._told: set[tuple[int, Key]] = set()  # ranks, by attempt, in their own files
-        self._members: dict[Key, Member] = {}
-        self._began = self._logs_at = time.monotonic()
-        self._left_since = 0.0
-        self._launched = any(start.role == "agent" for start in state.journal.processes.values())
-        self._recorded = {key: role for key, role in self.tree.roles.items() if role[0] in ROLES}
         identity = run.identity()
         self.root = identity.root
         # Those that were found before, should nothing live that could name them.
         self.logs = tuple(Log(path, path, 0, "") for path in identity.logs)
         self.ranks = 0
-        self._find(state)
+        self._watch = self._found(state)
+        self.tree = Tree(
+            journal, samples, attempt,
+            of_ours=False, leave_out=ancestors(),
+            scanner=self._watch.facts if self._watch else None,
+        )  # fmt: skip
+        self.tree.adopt(state)
+        self._recorded = {key: role for key, role in self.tree.roles.items() if role[0] in ROLES}
+        self._told: set[tuple[int, Key]] = set()  # ranks, by attempt, in their own files
+        self._members: dict[Key, Member] = {}
+        self._began = self._logs_at = time.monotonic()
+        self._left_since = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -69,38 +69,28 @@ class Family:
     def members(self) -> Iterable[Member]:
         return self._members.values()
 
-    def _find(self, state: RunState) -> None:
+    def _found(self, state: RunState) -> TrainingWatch | None:
         """The training, by its launcher or by whoever is left of it."""
         if self.root is None:
-            return
+            return None
         recorded = [key for key, start in state.journal.processes.items() if start.role in ROLES]
-        for key in (tuple(self.root), *recorded):
+        for key in (self.root, *recorded):
             if lives(*key):
-                try:
+                with contextlib.suppress(NoTraining):
                     found = training.of(key[0])
-                except NoTraining:
-                    continue
-                self._launched |= any(member.role == "agent" for member in found.members)
-                self._members = {member.stat.key: member for member in found.members}
-                self.logs, self.ranks = found.logs, found.ranks
-                return
+                    self.logs, self.ranks = found.logs or self.logs, found.ranks
+                    return TrainingWatch(found)
+        return None
 
     def look(self) -> None:
         """Who has come and who has gone. What is below a known one belongs to it; a role that
         was once seen stays, though who gave it be dead."""
-        if self.root is None:
-            return
-        self._facts.look([*self._members, *self.tree.roles])
-        own = self._facts.own
-        sorter = Sorter(self.root, self._launched, self._facts)
-        for member in sorter.members(own.values()):
-            before = self._members.get(member.stat.key)
-            if before is None or before.role in ("other", member.role):
-                self._members[member.stat.key] = self._as_recorded(member)
-        self._members = {key: one for key, one in self._members.items() if key in own}
-        self.tree.name(
-            {key: (one.role, one.rank, one.worker) for key, one in self._members.items()}
-        )
+        if self._watch is not None:
+            members = map(self._as_recorded, self._watch.look())
+            self._members = {member.stat.key: member for member in members}
+            self.tree.name(
+                {key: (one.role, one.rank, one.worker) for key, one in self._members.items()}
+            )
         self.tree.look({}, NOTHING)
         self._tell_of_ranks()
         self._look_for_logs()
@@ -147,10 +137,8 @@ class Family:
         self._logs_at = now
         for key in self._members:
             if lives(*key):
-                try:
+                with contextlib.suppress(NoTraining):
                     self.logs = training.of(key[0]).logs
-                except NoTraining:
-                    continue
                 return
 
     # -- ends -------------------------------------------------------------------------------

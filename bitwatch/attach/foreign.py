@@ -40,7 +40,7 @@ def of_training(home: Path, training: Training) -> RunDir:
             command=training.command.split(),
             root=training.root,
             logs=[log.path for log in training.logs],
-            started=_started(training),
+            records=[_started(training), *map(_start_of, training.members)],
         )
 
 
@@ -55,7 +55,7 @@ def of_log(home: Path, log: Path) -> RunDir:
         started = events.AttemptStarted(
             attempt=1, cause=f"attached to the log {path}", by=_by(), ranks=1
         )
-        return _made(home, name, command=[], root=None, logs=[path], started=started)
+        return _made(home, name, command=[], root=None, logs=[path], records=[started])
 
 
 def roots(runs: Iterable[RunDir]) -> set[Key]:
@@ -119,7 +119,7 @@ def _made(
     command: list[str],
     root: Key | None,
     logs: list[str],
-    started: events.AttemptStarted,
+    records: Sequence[events.Record],
 ) -> RunDir:
     run = rundir.create(
         home,
@@ -138,7 +138,8 @@ def _made(
     try:
         journal = JournalWriter(run.journal, run.reserve)
         whole = journal.write(events.RunStarted(name=name, run=run.id, foreign=True))
-        whole = journal.write(started) and whole
+        for record in records:  # whatever ends meanwhile, it is known who took part
+            whole = journal.write(record) and whole
         journal.close()
     except OSError as error:
         raise RunDirError(f"{run.journal}: {error.strerror}") from None
@@ -158,6 +159,20 @@ def _started(training: Training) -> events.AttemptStarted:
         workers=workers_of(training.members),
         device=device_of(training.members),
         start_timeout_s=START_TIMEOUT_S,
+    )
+
+
+def _start_of(member: Member) -> events.ProcessStart:
+    stat = member.stat
+    return events.ProcessStart(
+        pid=stat.pid,
+        starttime=stat.starttime,
+        ppid=stat.ppid,
+        role=member.role,
+        rank=member.rank,
+        worker=member.worker,
+        attempt=1,
+        command=member.command,
     )
 
 

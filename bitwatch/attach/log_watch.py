@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch.attach import own_dialects
 from bitwatch.attach.dialects import Listener
 from bitwatch.attach.log_file import LogFile
 from bitwatch.attach.said import Line
@@ -20,6 +21,7 @@ from bitwatch.attach.translate import Told, Translator
 from bitwatch.record import events, rundir
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense.training import Log
+from bitwatch.strict import ConfigError
 
 NEWEST_BYTES = 256 << 10  # of a log, read first: many screens full
 BLOCK_BYTES = 1 << 20  # of new lines, read at a time: what grows faster is read on at the next look
@@ -50,7 +52,7 @@ class WatchedLog:
             self._from = max(0, place.offset - 1)  # the newline before what is new
             newest = min(NEWEST_BYTES, max(1, status.st_size - self._from))
         self._file = LogFile(path, newest)
-        self._listener = Listener()
+        self._listener = listener()
         self._fresh = True
 
     @property
@@ -186,6 +188,14 @@ class LogWatch:
         self.save_places()
         for log in self.logs.values():
             log.close()
+
+
+def listener() -> Listener:
+    """With what the user has added, if that can be read."""
+    try:
+        return Listener(own_dialects.load())
+    except ConfigError:
+        return Listener()
 
 
 def link(run: RunDir, attempt: int, log: Log, target: Path) -> None:

@@ -24,9 +24,12 @@ class Past:
     of the newest attempt in it, `others` what else there is to say: the model, and what was wrong.
     `starts` is how often it began again there."""
 
-    def __init__(self, path: Path, gap: tuple[int, int], ranks: int, t: float) -> None:
+    def __init__(
+        self, path: Path, gap: tuple[int, int], listener: Listener, ranks: int, t: float
+    ) -> None:
         self._path = path
         self._gap = gap
+        self._listener = listener
         self._translator = Translator(ranks)
         self._t = t  # of lines without a time
         self._left = threading.Event()
@@ -61,7 +64,7 @@ class Past:
     def _read(self) -> None:
         with contextlib.suppress(OSError):  # of this thread alone
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        listener = Listener()
+        listener = self._listener
         try:
             for lines in pieces(self._path, *self._gap, listener.sieve()):
                 self._take(listener, lines)

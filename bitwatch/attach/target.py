@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from bitwatch.attach import foreign
+from bitwatch.attach import foreign, own_dialects
 from bitwatch.attach.log_file import unfit
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -35,7 +35,9 @@ def meant(home: Path, word: str) -> Target:
 
 def opened(home: Path, target: Target) -> RunDir:
     """Its run, which for somebody else's training is made now, or found again. Raises
-    RunDirError."""
+    RunDirError, and ConfigError when the dialects of the user's own are wrong."""
+    if not isinstance(target, RunDir):
+        own_dialects.load()  # who watches would have nobody to tell
     if isinstance(target, Training):
         return foreign.of_training(home, target)
     return foreign.of_log(home, target) if isinstance(target, Path) else target

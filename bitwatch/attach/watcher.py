@@ -21,7 +21,7 @@ import msgspec
 
 from bitwatch.attach import foreign
 from bitwatch.attach.family import Family
-from bitwatch.attach.log_watch import LogWatch, WatchedLog
+from bitwatch.attach.log_watch import LogWatch, WatchedLog, listener
 from bitwatch.attach.past import Past
 from bitwatch.attach.steps import Restart
 from bitwatch.record import events, rundir
@@ -166,7 +166,7 @@ class Watcher:
         log: WatchedLog | None = self.logs.leading
         if log is not None and log.gap is not None:
             ranks, t = self.family.ranks, (log.grew_at or time.time()) - 1.0
-            self._past, self._past_of = Past(log.path, log.gap, ranks, t), self.attempt
+            self._past, self._past_of = Past(log.path, log.gap, listener(), ranks, t), self.attempt
             self._past.start()
 
     def _take_past(self) -> None:
