@@ -88,6 +88,10 @@ class Sorter:
         hidden = variables is None and above is not None and above.role == "agent"
         if own is not None or hidden:
             return self._rank(stat, own, variables)
+        # One process alone needs no variables: accelerate gives it none.
+        below_launcher = above is not None and above.role == "agent" and not is_copy
+        if below_launcher and self.facts.has_torch(stat):
+            return self._rank(stat, 0, variables)
         return Member(stat, "other", command)
 
     def _rank(self, stat: Stat, rank: int | None, variables: Variables | None) -> Member:

@@ -8,12 +8,13 @@ copies of itself below it. Runs of bitwatch's own are left out: their record kno
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bitwatch.sense.programs import launcher, other_program
 from bitwatch.sense.roles import role_of_command
-from bitwatch.sense.stat import Stat, children_by_parent, descendants
+from bitwatch.sense.stat import Stat, children_by_parent, descendants, is_dead
 from bitwatch.sense.training_facts import TrainingFacts, Variables
 
 HELPERS = ("worker", "resource tracker", "compile worker", "supervisor", "sensor", "prepare")
@@ -61,7 +62,7 @@ class Forest:
         self.mine = {
             pid: stat
             for pid, stat in table.items()
-            if stat.state not in "ZX" and facts.user(stat) == user and facts.is_python(stat)
+            if not is_dead(stat) and facts.user(stat) == user and facts.is_python(stat)
         }
         self.mine = {pid: stat for pid, stat in self.mine.items() if not self.run_of(stat)}
         self.claimed: set[int] = set()
@@ -120,21 +121,29 @@ class Forest:
             address, size = self._address(stat), number(self._of(stat), "WORLD_SIZE")
             if address is not None and size is not None and self._is_rank(stat):
                 groups.setdefault((address, size), []).append(stat)
-        for (_, size), ranks in groups.items():
-            for ranks_of_one in self._apart(ranks):
-                yield self._claim(self._group(ranks_of_one, size))
+        found = [
+            (ranks_of_one, size)
+            for (_, size), ranks in groups.items()
+            for ranks_of_one in self._apart(ranks)
+        ]
+        starts = Counter(parent for ranks, _ in found for parent in {one.ppid for one in ranks})
+        for ranks, size in found:
+            yield self._claim(self._group(ranks, size, starts))
 
-    def _group(self, ranks: list[Stat], size: int) -> Tree:
+    def _group(self, ranks: list[Stat], size: int, starts: Counter[int]) -> Tree:
+        """`starts`: how many trainings each process has started. Who has started several is
+        part of none."""
         ranks = sorted(ranks, key=lambda stat: number(self._of(stat), "RANK") or 0)
         parents = {stat.ppid for stat in ranks}
         numbers = ", ".join(str(number(self._of(stat), "RANK")) for stat in ranks)
         pids = ", ".join(str(stat.pid) for stat in ranks)
         word = "ranks" if len(ranks) > 1 else "rank"
-        evidence = f"by their environment and torch in their memory, {word} {numbers} of {size}: pid {pids}"
-        above = self.mine.get(parents.pop()) if len(parents) == 1 else None
+        evidence = f"by environment and torch in memory, {word} {numbers} of {size}: pid {pids}"
+        parent = parents.pop() if len(parents) == 1 else 0
+        above = self.mine.get(parent) if starts[parent] == 1 else None
         if above is not None and not other_program(self.facts.command(above)):
             return Tree(above, (above,), (evidence, f"pid {above.pid} launched them"), True)
-        return Tree(ranks[0], tuple(ranks), (evidence, "no launcher is above them"), False)
+        return Tree(ranks[0], tuple(ranks), (evidence, "no launcher of them is there"), False)
 
     def _apart(self, ranks: list[Stat]) -> Iterator[list[Stat]]:
         """The same address may have served two trainings, one after the other."""
@@ -183,7 +192,11 @@ class Forest:
             if role_of_command(self.facts.command(stat), stat.name) == "worker"
         ]
         if readers:
-            found.append(f"{len(readers)} worker processes are below it")
+            pids = ", ".join(str(stat.pid) for stat in readers[:4])
+            more = ", and more" if len(readers) > 4 else ""
+            found.append(
+                f"processes that load data or compute for it are below it: pid {pids}{more}"
+            )
         if self._writes_log(top):
             found.append("it writes a log")
         return found

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ if "--no-torch" not in sys.argv:
     file = open(here / "libtorch_cpu.so", "rb")
     library = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 if "--log" in sys.argv:
-    kept = [open("train.log", "a"), open("step-10.pt", "wb"), open(__file__)]
+    Path("read.log").touch()
+    kept = [open("train.log", "a"), open("step-10.pt", "wb"), open("read.log")]
 def worker(*_):
     if os.fork() == 0:
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
@@ -54,7 +56,7 @@ from pathlib import Path
 size = int(sys.argv[1])
 for rank in range(size):
     variables = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size),
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "TORCHELASTIC_RUN_ID": "none"}
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ["PORT"], "TORCHELASTIC_RUN_ID": "none"}
     program = [sys.executable, str(Path(__file__).with_name("train.py")), sys.argv[2]]
     subprocess.Popen(program, env={**os.environ, **variables})
 os.wait()
@@ -67,6 +69,8 @@ class Families:
     def __init__(self, folder: Path) -> None:
         self.folder, self.mark = folder, Mark()
         self.started: list[subprocess.Popen[bytes]] = []
+        # Nobody listens there. Of two tests at once each has its own: it tells whose ranks are whose.
+        self.port = str(10_000 + uuid.uuid4().int % 50_000)
         (folder / "train.py").write_text(TRAIN)
         (folder / "ipykernel_launcher.py").write_text(TRAIN)
         (folder / "torchrun").write_text(TORCHRUN)
@@ -78,7 +82,7 @@ class Families:
             keywords.setdefault(stream, subprocess.DEVNULL)
         child = subprocess.Popen(
             command,
-            env={**os.environ, **self.mark.environment, **variables},
+            env={**os.environ, "PORT": self.port, **self.mark.environment, **variables},
             cwd=self.folder,
             **keywords,
         )

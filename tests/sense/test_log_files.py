@@ -24,7 +24,7 @@ def test_what_it_prints_comes_first_then_its_own_logs_then_its_errors(families: 
         alone = families.python("train.py", "1", "--log", stdout=out, stderr=errors)
     looked = found(alone.pid, workers=1)
 
-    # A checkpoint is open for writing and the program for reading: both are no logs.
+    # A checkpoint is open for writing and an older log for reading: neither is its log.
     assert [(Path(log.path).name, log.how) for log in looked.logs] == [
         ("printed", "standard output of rank 0"),
         ("train.log", "a file that rank 0 writes"),
@@ -47,7 +47,7 @@ def test_one_file_for_all_output_is_one_log(families: Families) -> None:
 def test_the_output_of_rank_0_comes_before_that_of_others(families: Families) -> None:
     """Each rank's output in a file of its own; that of rank 1 is written last."""
     program = '"$0" train.py 0 > rank0.log & RANK=1 "$0" train.py 0 > rank1.log & wait'
-    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29512"}
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": families.port}
     shell = families.start("bash", "-c", program, sys.executable, variables=variables)
     found(shell.pid, ranks=2)
     until((families.folder / "rank1.log").read_text, "its first line")

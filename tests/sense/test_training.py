@@ -14,7 +14,7 @@ import pytest
 from bitwatch.sense import training
 from bitwatch.sense.processes import Stat
 from bitwatch.sense.programs import launcher, other_program
-from bitwatch.sense.training import NoTraining
+from bitwatch.sense.training import NoTraining, Training
 from bitwatch.sense.training_facts import TrainingFacts
 from tests.conftest import until
 from tests.sense.conftest import Start, in_state
@@ -23,6 +23,16 @@ from tests.sense.families import Families, children, families, found, of_role, r
 __all__ = ["families"]
 
 NOBODY_UID = 65534
+# Two ranks for each of its trainings, each of which has another address.
+SWEEP = """
+import os, subprocess, sys
+for number in range(int(sys.argv[1])):
+    for rank in range(2):
+        named = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": f"{os.environ['PORT']}{number}"}
+        subprocess.Popen([sys.executable, "train.py", "0"], env={**os.environ, **named})
+os.wait()
+"""
+ACCELERATE = "import subprocess, sys; subprocess.run([sys.executable, 'train.py', '1'])"
 
 
 def test_any_process_of_a_launched_training_finds_all_of_it(families: Families) -> None:
@@ -64,7 +74,7 @@ def test_ranks_whose_launcher_was_killed_are_found_by_each_of_their_processes(
         (first,) = (one for one in of_role(after, "rank") if one.rank == 0)
         assert after.root == first.stat.key
         assert after.ranks == 2
-        assert "no launcher is above them" in after.evidence
+        assert "no launcher of them is there" in after.evidence
 
 
 def test_workers_whose_rank_was_killed_stay_in_its_training(families: Families) -> None:
@@ -100,6 +110,26 @@ def test_trainings_that_had_the_same_address_one_after_the_other_are_two(
     assert all(len(training.of(pid).members) == 1 for pid, _ in roots)
 
 
+@pytest.mark.parametrize(("trainings", "launcher_is_root"), [(1, True), (2, False)])
+def test_a_program_that_starts_ranks_launches_one_training_or_is_part_of_none(
+    families: Families, trainings: int, launcher_is_root: bool
+) -> None:
+    (families.folder / "sweep.py").write_text(SWEEP)
+    sweep = families.python("sweep.py", str(trainings))
+    size = 3 if launcher_is_root else 2  # processes of each training
+
+    def seen() -> list[Training]:
+        pids = {sweep.pid, *(stat.pid for stat in children(sweep.pid))}
+        ours = [one for one in training.all_here() if one.root[0] in pids]
+        whole = [one for one in ours if len(one.members) == size]
+        return whole if len(whole) == len(ours) == trainings else []
+
+    found_ = until(seen, "all of its trainings")
+
+    assert {one.root[0] == sweep.pid for one in found_} == {launcher_is_root}
+    assert [len(of_role(one, "rank")) for one in found_] == [2] * trainings
+
+
 def test_a_worker_without_any_rank_is_no_training(families: Families) -> None:
     alone = families.python("train.py", "1", stdout=subprocess.PIPE)
     (worker,) = of_role(found(alone.pid, workers=1), "worker")
@@ -119,8 +149,25 @@ def test_one_program_is_a_training_when_it_has_torch_and_workers(families: Famil
     assert looked.root[0] == alone.pid
     assert [one.rank for one in of_role(looked, "rank")] == [0]
     assert looked.ranks == 1
-    assert "2 worker processes are below it" in looked.evidence
+    pids = ", ".join(str(one.stat.pid) for one in of_role(looked, "worker"))
+    shown = f"processes that load data or compute for it are below it: pid {pids}"
+    assert shown in looked.evidence
     assert training.of(of_role(looked, "worker")[1].stat.pid).root == looked.root
+
+
+def test_the_one_process_of_a_launcher_that_sets_no_variables_is_rank_0(
+    families: Families,
+) -> None:
+    (families.folder / "accelerate").write_text(ACCELERATE)
+    launched = families.python("accelerate", "launch")
+
+    looked = found(launched.pid, workers=1)
+
+    assert [(one.role, one.rank, one.worker) for one in looked.members] == [
+        ("agent", None, None),
+        ("rank", 0, None),
+        ("worker", 0, 0),
+    ]
 
 
 def test_torch_alone_makes_no_training(families: Families) -> None:
