@@ -40,7 +40,8 @@ def clean(text: str) -> str:
     if len(text) > STRETCH_BYTES:
         text = text[:STRETCH_BYTES]
     if not text.isascii() or not text.isprintable():
-        text = literal(ESCAPES.sub("", text).replace("\t", "    ").rstrip("\r\n"))
+        plain = ESCAPES.sub("", text).replace("\t", "    ").rstrip("\r\n")
+        text = literal(plain[:LONGEST])
     return text[:LONGEST].rstrip()
 
 
@@ -182,7 +183,9 @@ class Splitter:
 
     def _line(self, line: bytes) -> Line:
         if self._raw:
-            text = literal(line.decode(errors="replace").rstrip("\r").replace("\t", "    "))
+            text = line.decode(errors="replace").rstrip("\r").replace("\t", "    ")
+            if not text.isascii() or not text.isprintable():
+                text = literal(text)
             return Line(text, self._number, None, self._source)
         text = clean(line[: STRETCH_BYTES + 4].decode(errors="replace"))
         return Line(text, self._number, self.times.read(text), self._source)

@@ -29,19 +29,26 @@ What = Literal[
 ]
 
 # The values that each of them may have, beside the line itself. All are optional but those of
-# `target` and `built`.
+# `target` and `built`. Any of them may have `rank`, where the line's prefix names who printed it.
 #
 # step: step, steps, epoch (a float), loss, learning_rate, grad_norm, step_s, tokens_per_s,
-#       samples_per_s, tokens, mfu (0 to 1), eta_s
-# evaluation: step, loss, perplexity        checkpoint: step, path
+#       samples_per_s, tokens, mfu (0 to 1), eta_s; a loss may be nan or inf
+# evaluation: step, epoch, loss, perplexity, bits_per_byte
+# checkpoint: step, path, seconds          begins: step          done: runtime_s
 # target, built: parameters; built also `shard` (1: the line says that it is one rank's part)
 # configuration: the keys that it names     hardware: gpus (how many), name
 # restart: attempt, restarts_left           workers-exceed-shards: workers, shards, stopped
-# failure: rank, local_rank, pid, exit_code, signal (a name), host, time
-# exception: type, message, where (file:line of the innermost frame), rank
-# out-of-memory: gpu, wanted_mib, free_mib, where ("cuda" or "host")
+# failure: rank, local_rank, pid, exit_code, signal (a name), host, time, message, and in the
+#       report at the end `first` (1: the root cause, 0: one that followed)
+# exception: type, message, where (file:line of the innermost frame), called_from (of the
+#       innermost one outside the libraries, if that is another), after (the type of the exception
+#       during which it happened)
+# out-of-memory: gpu, wanted_mib, free_mib, where ("cuda" or "host"), pid, name; at the end of a
+#       traceback, as a timeout or signal there, with the values of an exception, whose `where`
+#       does not replace "cuda" or "host"
 # timeout: backend ("nccl" or "gloo"), operation, rank, seconds, sequence
 # signal: pid, signal (a name), rank
+# error, warning: message, type, backend
 
 
 class Line(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ALL_IN_BYTES = 8 << 20  # of a log up to this size every line of progress passes
-PROGRESS_LINES = 80_000  # about so many of a larger one, evenly over it
+PROGRESS_LINES = 40_000  # about so many of a larger one, evenly over it
 
 
 class Sieve:

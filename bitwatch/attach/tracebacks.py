@@ -20,6 +20,7 @@ PREFIX = re.compile(
     r"\s?(?:\[(?:rank|default|trainer|[a-z]{1,16})(\d{1,6})\]:|default(\d{1,6})\]:|\[\d+,(\d{1,6})\]<\w+>:) ?"
 )
 FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
+LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<frozen ")
 LAST = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: ?(.*))?$")
 SURELY = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Iteration)$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
@@ -70,18 +71,22 @@ class Tracebacks:
         if text[0] in " \t|":
             if frame := FRAME.match(text):
                 open_.where = f"{frame[1]}:{frame[2]}"
+                if not LIBRARY.search(frame[1]):
+                    open_.called_from = open_.where
             open_.within = True
             return True
         last = LAST.match(text)
         if last and (SURELY.search(last[1]) or (open_.within and _is_a_class(last[1]))):
             del self._open[who]
-            return Said("exception", line, "python", self._values(who, last, open_.where))
+            return Said("exception", line, "python", self._values(who, last, open_))
         return False
 
-    def _values(self, who: str, last: re.Match[str], where: str) -> dict[str, Value]:
+    def _values(self, who: str, last: re.Match[str], traceback: _Traceback) -> dict[str, Value]:
         values: dict[str, Value] = {"type": last[1], "message": (last[2] or "").strip()}
-        if where:
-            values["where"] = where
+        if traceback.where:
+            values["where"] = traceback.where
+        if traceback.called_from and traceback.called_from != traceback.where:
+            values["called_from"] = traceback.called_from
         if before := self._before.pop(who, ""):
             values["after"] = before
         if len(self._newest) >= MOST_OPEN:
@@ -91,11 +96,12 @@ class Tracebacks:
 
 
 class _Traceback:
-    __slots__ = ("lines", "where", "within")
+    __slots__ = ("called_from", "lines", "where", "within")
 
     def __init__(self) -> None:
         self.lines = 0
         self.where = ""
+        self.called_from = ""
         self.within = False  # the line before was indented: what is not indented is the last one
 
 

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import io
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitwatch.attach import own_dialects
-from bitwatch.attach.dialect_tables.rule import Rule, count, pairs
+from bitwatch.attach.dialect_tables.names import pairs
+from bitwatch.attach.dialect_tables.numbers import count
+from bitwatch.attach.dialect_tables.rule import Rule
 from bitwatch.attach.dialects import RULES, Listener
-from bitwatch.attach.log_text import Splitter
-from bitwatch.attach.said import Said
-from bitwatch.strict import ConfigError
-
-
-def heard(text: str, listener: Listener | None = None) -> list[Said]:
-    splitter = Splitter("training.log")
-    listener = listener or Listener()
-    lines = splitter.feed(text.encode(errors="surrogateescape")) + splitter.end()
-    return listener.hear(lines) + listener.end()
-
-
-def one(text: str) -> tuple[str, dict[str, Any]]:
-    (said,) = heard(text)
-    return said.what, dict(said.values)
+from tests.attach.hearing import heard, one
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.dialect}-{rule.what}")
@@ -118,6 +104,13 @@ STEPS = [
     ("epoch=3 train_loss=0.71 lr=1e-3", {"epoch": 3, "loss": 0.71, "learning_rate": 1e-3}),
     ("Iteration 1,200: train loss = 3.10", {"step": 1200, "loss": 3.1}),
     ("step=5 loss=nan", {"step": 5}),
+    (
+        "[INFO] Step 100 | Loss 3.21 | LR 1.00e-04 | 1,234 tok/s",
+        {"step": 100, "loss": 3.21, "learning_rate": 1e-4, "tokens_per_s": 1234},
+    ),
+    ("step 10/20 loss 2.31 (310.0 ms/step)", {"step": 10, "steps": 20, "step_s": 0.31}),
+    ("Train Epoch: 1 [15000/60000 (25%)]\tLoss: 2.303", {"epoch": 1.25, "loss": 2.303}),
+    ("| epoch   1 |   200/ 2000 batches | lr 20.00 | loss  7.64", {"epoch": 1.1, "loss": 7.64}),
 ]
 
 
@@ -201,92 +194,6 @@ def test_prose_says_nothing(text: str) -> None:
     assert heard(text) == []
 
 
-def test_a_traceback_is_one_exception_with_the_place_of_its_innermost_frame() -> None:
-    text = """\
-Traceback (most recent call last):
-  File "/x/train.py", line 10, in <module>
-    main()
-  File "/x/data.py", line 5, in read
-    raise KeyError(name)
-KeyError: 'text'
-
-During handling of the above exception, another exception occurred:
-
-Traceback (most recent call last):
-  File "/x/train.py", line 12, in <module>
-    raise Odd("it")
-odd.Odd: it
-"""
-    first, second = heard(text)
-    assert (first.what, first.line.number) == ("exception", 6)
-    assert first.values == {"type": "KeyError", "message": "'text'", "where": "/x/data.py:5"}
-    assert second.values == {
-        "type": "odd.Odd",
-        "message": "it",
-        "where": "/x/train.py:12",
-        "after": "KeyError",
-    }
-
-
-@pytest.mark.parametrize("prefix", ["[rank{}]: ", "[default{}]:", "default{}]:"])
-def test_tracebacks_of_several_ranks_in_one_log_are_told_apart(prefix: str) -> None:
-    a, b = prefix.format(0), prefix.format(3)
-    text = f"""\
-{a}Traceback (most recent call last):
-{b}Traceback (most recent call last):
-{a}  File "a.py", line 1, in f
-step 12 loss 3.2
-{b}  File "b.py", line 2, in g
-{a}    f()
-{b}    g()
-{b}RuntimeError: CUDA error
-{a}ValueError: wrong
-"""
-    step, second, first = heard(text)
-    assert step.what == "step"
-    assert (second.values["rank"], second.values["where"]) == (3, "b.py:2")
-    assert (first.values["rank"], first.values["type"]) == (0, "ValueError")
-
-
-def test_an_exception_that_is_a_time_out_or_no_memory_is_said_to_be_that_with_its_place() -> None:
-    text = """\
-Traceback (most recent call last):
-  File "a.py", line 7, in f
-    dist.all_reduce(x)
-RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete
-"""
-    what, values = one(text)
-    assert what == "timeout"
-    assert (values["seconds"], values["backend"], values["where"]) == (10, "gloo", "a.py:7")
-
-
-def test_what_torchrun_reports_of_failures_in_its_own_words() -> None:
-    """Its report is made by torch itself."""
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-
-    failures = {
-        1: ProcessFailure(local_rank=1, pid=999_943, exitcode=-9, error_file="<N/A>"),
-        0: ProcessFailure(local_rank=0, pid=999_942, exitcode=1, error_file="<N/A>"),
-    }
-    failures[1].timestamp = failures[0].timestamp - 5
-    text = 'Traceback (most recent call last):\n  File "x.py", line 1, in y\n    z()\n'
-    text += f"{ChildFailedError.__module__}.ChildFailedError: {ChildFailedError('train.py', failures)}\nafter\n"
-    exception, other, root = heard(text)
-    assert exception.values["type"] == f"{ChildFailedError.__module__}.ChildFailedError"
-    assert (other.what, other.values["rank"], other.values["first"]) == ("failure", 0, 0)
-    assert root.what == "failure"
-    assert {key: root.values[key] for key in ("rank", "local_rank", "pid", "first")} == {
-        "rank": 1,
-        "local_rank": 1,
-        "pid": 999_943,
-        "first": 1,
-    }
-    assert (root.values["exit_code"], root.values["signal"]) == (-9, "SIGKILL")
-    assert "exitcode" in root.line.text
-    sieve = Listener().sieve()
-    assert len(sieve.spans(text.encode())) == len(text.splitlines())
-
-
 def test_a_real_bar_of_tqdm_gives_its_steps() -> None:
     from tqdm import tqdm
 
@@ -327,59 +234,6 @@ def test_numbers_as_people_write_them() -> None:
     assert found == pytest.approx(
         {"loss": 2.5e-4, "learning_rate": 0.001, "mfu": 0.401, "epoch": 2, "tokens_per_s": 1200}
     )
-
-
-OWN = """\
-[[line]]
-name = "ours"
-what = "step"
-pattern = 'batch (?P<step>\\d+) cost (?P<loss>[\\d.]+)'
-sample = "batch 12 cost 3.21"
-word = "cost"
-"""
-
-
-def test_a_dialect_of_the_user_is_heard_and_passes_the_sieve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert own_dialects.load() == ()
-    own_dialects.path().parent.mkdir()
-    own_dialects.path().write_text(OWN)
-    listener = Listener(own_dialects.load())
-    (said,) = heard("Batch 1 cost 9\nbatch 7 cost 2.5\n", listener)
-    assert (said.dialect, dict(said.values)) == ("ours", {"step": 7, "loss": 2.5})
-    assert listener.sieve().spans(b"a\nbatch 7 cost 2.5\nb\n") == [(2, 18)]
-    own_dialects.path().write_text(OWN.replace('word = "cost"\n', ""))
-    assert len(Listener(own_dialects.load()).sieve().spans(b"a\nb\n")) == 2
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("name", "nane", "line 1: nane: unknown key; did you mean name?"),
-        ('"step"', '"stop"', 'line 1: what: must be "step" or'),
-        ("(?P<step>", "(?P<stepp>", "line 1: pattern: stepp: unknown value; did you mean step"),
-        ("batch (", "batch ((", "line 1: pattern: is no regular expression: "),
-        ("batch 12", "batch x", "line 1: sample: the pattern does not match it"),
-        ("(?P<loss>", "(", "line 1: sample: shows no step"),
-        ('"cost"', '"price"', 'line 1: word: "price" is not in the sample'),
-        ('"step"', '"built"', 'line 1: pattern: a "built" needs a group (?P<parameters>...)'),
-        ("batch (", "b" * 600 + "(", "line 1: pattern: has 6"),
-        ('"ours"', '" "', "line 1: name: is empty"),
-        ("[[line]]", "[line]", "line: must be"),
-        ("[[line]]", "[[lines]]", "lines: unknown key; did you mean line?"),
-    ],
-)
-def test_a_dialect_that_cannot_work_is_refused_with_its_key(
-    tmp_path: Path, old: str, new: str, words: str
-) -> None:
-    file = tmp_path / "dialects.toml"
-    file.write_text(OWN.replace(old, new, 1))
-    with pytest.raises(ConfigError) as refused:
-        own_dialects.read(file)
-    assert str(refused.value).startswith(f"{file}: ")
-    assert words in str(refused.value)
 
 
 PIECES = [rule.sample for rule in RULES] + ["Traceback (most recent call last):", "Failures:", "\n"]

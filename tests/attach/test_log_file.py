@@ -9,7 +9,8 @@ import pytest
 
 from bitwatch.attach.log_file import LogError, LogFile, pieces, unfit
 from bitwatch.attach.said import Line
-from bitwatch.logs import Tail
+from bitwatch.logs import Tail, show
+from tests.supervise.standins import ended_run
 
 
 def texts(lines: list[Line]) -> list[str]:
@@ -193,3 +194,15 @@ def test_a_tail_shows_escapes_and_who_printed(tmp_path: Path) -> None:
     assert tail.new() == ["agent  plain", "rank0  \\x1b[31mred\\x1b[0m"]
     add(tmp_path / "rank0.log", "next\n")
     assert tail.new() == ["rank0  next"]
+
+
+def test_the_command_prints_a_log_to_its_very_end_with_its_escapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ended_run(tmp_path)
+    run.logs(1).mkdir(parents=True, exist_ok=True)
+    (run.logs(1) / "rank0.log").write_bytes(b"\x1b[31mred \xff\r\n 10%\r 20%")
+    assert show(run, 0, follow=False) == 0
+    assert capsys.readouterr().out == "\\x1b[31mred \ufffd\n 10%\\r 20%\n"
+    assert show(run, None, follow=False) == 0
+    assert capsys.readouterr().out.startswith("rank0  \\x1b[31mred")

@@ -90,3 +90,16 @@ def test_plans_of_every_kind_are_timed_with_their_corrections(tmp_path: Path) ->
         assert name in printed
     assert "auto: 43 shards, 4 row groups each" in figures
     assert any("indexed" in row["corrections"] for row in others)
+
+
+@pytest.mark.long
+def test_logs_of_every_kind_are_read_in_little_memory(tmp_path: Path) -> None:
+    figures, printed = run("foreign_log.py", tmp_path, "--quick")
+    assert len(figures) == 5
+    for name, row in figures.items():
+        assert name in printed
+        assert 0 < row["peak_mib"] < 300
+        assert row["passed"] >= row["said"]
+    assert figures["nothing but steps, torchtitan"]["said"] == 20_000
+    assert figures["one line without an end"]["said"] == 0
+    assert "targets for 200 MB" in printed

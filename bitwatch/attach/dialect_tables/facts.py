@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bitwatch.attach.dialect_tables.rule import COUNT, Rule, Values
+from bitwatch.attach.dialect_tables.numbers import COUNT
+from bitwatch.attach.dialect_tables.rule import Rule, Values
 from bitwatch.attach.said import What
 
 # A count with its unit: 1,208,606,722 or 123.59M or 0.17 billion

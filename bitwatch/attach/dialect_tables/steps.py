@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bitwatch.attach.dialect_tables.rule import NUMBER, Rule, Values
+from bitwatch.attach.dialect_tables.numbers import NUMBER, number
+from bitwatch.attach.dialect_tables.rule import Rule, Values
 from bitwatch.attach.said import What
 
 N = NUMBER
@@ -21,6 +22,13 @@ LOSS = re.compile(
     rf"(?i)(?<![\w/])(?:train(?:ing)?[_ /]|lm[_ ]|avg[_ ]|average |total[_ ]|mean[_ ])?loss(?:/train)?\b"
     rf"[\"']?(?:\s*[:=]\s*[\"'(\[]*({N})|\s+(\d*\.\d+(?:e[-+]?\d+)?|nan|inf))(?![\w.]*\w)"
 )
+
+# What stands without a colon: "LR 1.0e-04", and what stands before its unit: "1,200 tok/s".
+SPACED = re.compile(rf"(?i)(?<![\w/])(lr|learning rate|grad[_ ]?norm|gnorm) +({N})(?![\w.]*\w)")
+UNITS = re.compile(rf"(?<![\w.])({N}) ?(tok(?:en)?s?/s(?:ec)?|samples/s(?:ec)?|s/step|ms/step)\b")
+WITHIN_EPOCH = re.compile(r"[\[| (]\s*(\d+)\s*/\s*(\d+)\b")
+UNIT_VALUES = {"t": ("tokens_per_s", 1.0), "sa": ("samples_per_s", 1.0)}
+UNIT_VALUES |= {"s/": ("step_s", 1.0), "ms": ("step_s", 1e-3)}
 
 
 def with_a_value(what: What, values: Values, text: str) -> What | str:
@@ -197,7 +205,14 @@ def from_pairs(what: What, values: Values, text: str) -> What | str:
     if numbered[3] and key == "step":
         values["steps"] = int(numbered[3].replace(",", ""))
     elif key == "epoch":
-        values["epoch"] = float(values["epoch"])
+        within = WITHIN_EPOCH.search(text, numbered.end())
+        part = int(within[1]) / int(within[2]) if within and int(within[2]) else 0.0
+        values["epoch"] = float(values["epoch"]) + (part if part <= 1 else 0.0)
+    for name, digits in SPACED.findall(text):
+        values.setdefault("learning_rate" if name[0] in "lL" else "grad_norm", number(digits))
+    for digits, unit in UNITS.findall(text):
+        named, factor = UNIT_VALUES.get(unit[:2]) or UNIT_VALUES["t"]
+        values.setdefault(named, number(digits) * factor)
     return with_a_value(what, values, text)
 
 

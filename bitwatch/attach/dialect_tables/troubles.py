@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from bitwatch.attach.dialect_tables.rule import NUMBER, Rule, Values
+from bitwatch.attach.dialect_tables.rule import Rule, Values
 from bitwatch.attach.said import What
 
-N = NUMBER
 SIZE = r"[\d.]+ [KMGT]i?B"
 # What stands around a level: [ERROR], ERROR:, - ERROR -, | ERROR |
 LEVEL = r"(?:^|[\s\[|<])(?:{words})(?:\]|:|>|\s+[-|]|\s*\|)\s*(?P<message>.*)"
