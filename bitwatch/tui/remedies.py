@@ -10,7 +10,9 @@ from bitwatch.record.view import View
 
 def remedies(view: View) -> dict[str, tuple[str, str]]:
     """By alert, the key that acts on it now."""
-    found = {"leftovers": ("c", "clean up"), LEFT_OF_WATCHED: ("c", "list them")}
+    found = {"leftovers": ("c", "clean up")}
+    if view.foreign:
+        return found | {LEFT_OF_WATCHED: ("c", "list them")}
     first = next(iter(offers(view)), None)
     if first is None or view.state == "stopping":
         return found
