@@ -84,6 +84,7 @@ class Watcher:
         while not self._over and not self._lock.is_deleted():
             for key, _ in selector.select(LOGS_S if tick_at else 0.0):
                 if key.data == "viewer" and not os.read(0, 4096):
+                    self.tick()  # what has ended until now is on record
                     return
                 if key.data == "control":
                     self._answer()
