@@ -283,6 +283,22 @@ def test_whose_processes_end_is_lost_with_the_last_line_of_its_log(
     assert KnownRuns(run.path.parent).facts()[0].live == 0
 
 
+def test_a_training_that_ends_while_it_is_attached_to_is_on_record(
+    home: Path, start: Start
+) -> None:
+    launcher, rank = start(), start()
+    found = training_of(launcher, rank)
+    for key in (rank, launcher):
+        send_signal(*key, signal.SIGKILL)
+    until(lambda: not lives(*rank) and not lives(*launcher), "their end")
+    run = foreign.of_training(home, found)
+    with watching(run) as watcher:
+        ended(run, watcher)
+    now = seen(run)
+    assert now.state == "lost" and {exit.pid for exit in now.exits} == {rank[0]}
+    assert now.cause == "its processes have ended, and no log of it is known"
+
+
 def test_whose_log_tells_why_has_failed(watched: tuple[RunDir, Key, Key], log: Path) -> None:
     run, launcher, rank = watched
     follow(run, log)
