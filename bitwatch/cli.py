@@ -134,16 +134,18 @@ def plan(
 
 
 @commands.command()
-@click.argument("run_id", metavar="[RUN]", required=False)
-def attach(run_id: str | None) -> int:
-    """Bring the screen back, of a live run or of one that has ended.
+@click.argument("target", metavar="[RUN|PID|LOGFILE]", required=False)
+def attach(target: str | None) -> int:
+    """Bring the screen back, or watch a training that bitwatch did not start.
 
-    RUN is an id, or its beginning; without it, the run that is live, or a choice.
+    RUN is an id, or its beginning, of a live run or of one that has ended. PID is any process of
+    a training, LOGFILE what one has printed: it is only looked at. Without any of them, the run
+    that is live, or a choice.
     """
     from bitwatch import config as configuration
     from bitwatch import screen
 
-    return screen.attach(configuration.home(), run_id)
+    return screen.attach(configuration.home(), target)
 
 
 @commands.command()

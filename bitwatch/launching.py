@@ -57,7 +57,9 @@ def _configured(old: RunDir) -> int:
 
 
 def resumable(old: RunDir) -> RunDir:
-    """Raises Failure when the run cannot go on from this machine now."""
+    """Raises Failure when the run cannot go on from this machine now, RunDirError when bitwatch
+    has not started it."""
+    begin.refuse_foreign(old, "resumed")
     if old.lock_is_held():
         raise Failure(f"{old.id}: is live; `bitwatch stop {old.id}` stops it first", HELD)
     elsewhere = rundir.is_here(old.identity())

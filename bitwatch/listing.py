@@ -16,6 +16,7 @@ from bitwatch.record.view import view
 from bitwatch.text import duration, literal, number
 
 HEADINGS = ("run", "state", "step", "loss", "parameters", "updated", "note")
+WATCHED = "watched, not started by bitwatch"
 LEFT = {"run", "state", "note"}
 
 
@@ -46,6 +47,8 @@ def row(run: RunDir) -> Row:
     follower.poll()
     seen = view(follower.state, time.time(), follower.liveness())
     note, host, created = seen.note, "", seen.started
+    if seen.foreign:
+        note = "; ".join(part for part in (WATCHED, note, seen.cause) if part)
     name = seen.name
     try:
         identity = run.identity()
@@ -90,11 +93,18 @@ def table(found: list[Row]) -> str:
     return text
 
 
+def _step(one: Row) -> str:
+    """Of how many, where that is known: the log of a watched training may not say it."""
+    if one.steps:
+        return f"{one.step:,}/{one.steps:,}"
+    return f"{one.step:,}" if one.step else "-"
+
+
 def _cells(one: Row, now: float) -> tuple[str, ...]:
     return (
         literal(one.run),
         one.state,
-        f"{one.step:,}/{one.steps:,}" if one.steps else "-",
+        _step(one),
         number(one.loss, 4) if one.loss is not None else "-",
         f"{one.parameters:,}" if one.parameters else "-",
         f"{duration(max(0.0, now - one.updated))} ago" if one.updated else "-",

@@ -3,9 +3,8 @@ said when it has been left. Imports the screen itself only when it opens one."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from bitwatch.supervise import begin
 
 if TYPE_CHECKING:
     from bitwatch.plan.result import Plan
+    from bitwatch.sense.training import Training
     from bitwatch.tui.start import Left, Look
 
 FAILED = 1
@@ -70,32 +70,43 @@ def launched(run: RunDir, wanted: Look) -> int:
 
 
 def attach(home: Path, word: str | None) -> int:
-    """Brings the screen back. Raises RunDirError when there is no run or no terminal."""
+    """Brings the screen back, or opens it on a training that bitwatch did not start. Raises
+    RunDirError when there is nothing to be shown, or no terminal."""
+    from bitwatch.attach import target
+
+    found: list[Training] = []
+    meant: target.Target | None = None
     if word is not None:
-        run: RunDir | None = _meant(home, word)
+        meant = target.meant(home, word)
     else:
-        runs = choose.live(home) or rundir.list_runs(home)
-        if not runs:
+        live = choose.live(home)
+        found = [] if live else choose.trainings()
+        runs = live or rundir.list_runs(home)
+        if not runs and not found:
             raise RunDirError(f"{home}: no runs yet; `bitwatch run` starts the demo")
-        run = runs[0] if len(runs) == 1 else None
+        meant = runs[0] if len(runs) == 1 and not found else None
     if not is_terminal():
-        follow = f"`bitwatch logs {run.id if run else 'RUN'} -f`"
-        raise RunDirError(f"attach needs a terminal; {follow} follows a run without one")
+        raise RunDirError(f"attach needs a terminal; {_without_one(meant, found)}")
     from bitwatch.tui import start
 
-    return _leave(start.show(run) if run else start.pick(home))
+    if meant is None:
+        return _leave(start.pick(home))
+    return _leave(start.show(target.opened(home, meant)))
 
 
-def _meant(home: Path, word: str) -> RunDir:
-    """The run that a word means: an id or its beginning, or the folder of a run."""
-    later = "attaching to a training that bitwatch did not start is not built yet in this version"
-    if word.isdecimal():
-        raise RunDirError(f"{word}: is a pid; {later}")
-    if os.path.isfile(os.path.join(word, "run.json")):
-        return RunDir(Path(word).absolute())
-    if os.path.exists(word):
-        raise RunDirError(f"{word}: is a {'folder' if os.path.isdir(word) else 'file'}; {later}")
-    return rundir.find(home, word)
+def _without_one(meant: object, found: Sequence[Training]) -> str:
+    """What there is to be done without a terminal."""
+    from bitwatch.attach import target
+    from bitwatch.sense.training import Training as Kind
+
+    if isinstance(meant, Kind):
+        found = [meant]
+    if found:
+        return f"found was {target.words(found)} in one"
+    if isinstance(meant, Path):
+        return f"{meant} can be watched in one"
+    run = meant.id if isinstance(meant, RunDir) else "RUN"
+    return f"`bitwatch logs {run} -f` follows a run without one"
 
 
 def _leave(left: Left) -> int:

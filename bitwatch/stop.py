@@ -18,7 +18,8 @@ PATIENCE_S = 60.0  # beyond the grace, for TERM, KILL and closing the record
 
 
 def stop_run(run: RunDir, now: bool) -> int:
-    """Asks, waits for the end, and says how it was; the exit code."""
+    """Asks, waits for the end, and says how it was; the exit code. Raises RunDirError."""
+    begin.refuse_foreign(run, "stopped")
     elsewhere = ""
     with contextlib.suppress(RunDirError):  # a damaged run.json: what lives here still counts
         elsewhere = rundir.is_here(run.identity())

@@ -1,4 +1,5 @@
-"""Which runs there are to attach to: the live ones, and all with how they stand.
+"""Which runs there are to attach to: the live ones, and all with how they stand; and which
+trainings that bitwatch did not start.
 
 A live run is found by its lock in a fraction of a millisecond; only a run without a word of
 its end is read.
@@ -13,9 +14,13 @@ from pathlib import Path
 import msgspec
 
 from bitwatch import listing
+from bitwatch.attach import foreign
 from bitwatch.record import events, rundir
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES
+from bitwatch.sense import training
+from bitwatch.sense.training import Training
+from bitwatch.sense.training_facts import TrainingFacts
 from bitwatch.supervise import begin
 
 MANY = 200  # runs that a picker lists
@@ -24,12 +29,41 @@ REFRESH_S = 2.0
 
 
 class Choice(msgspec.Struct, frozen=True):
+    """A run."""
+
     run: RunDir
     state: events.State
     step: int = 0
     steps: int = 0
     loss: float | None = None
     age_s: float | None = None
+
+    @property
+    def id(self) -> str:
+        return self.run.id
+
+    def open(self) -> RunDir:
+        return self.run
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """A training that runs here, and that bitwatch did not start. `open` makes a run on record
+    of it, or raises RunDirError."""
+
+    home: Path
+    training: Training
+
+    @property
+    def id(self) -> str:
+        return f"pid {self.training.root[0]}, {self.training.root[1]}"
+
+    def open(self) -> RunDir:
+        return foreign.of_training(self.home, self.training)
+
+
+def trainings(facts: TrainingFacts | None = None) -> list[Training]:
+    """Those of this user that bitwatch did not start, newest first."""
+    return training.all_here(facts)
 
 
 def live(home: Path) -> list[RunDir]:
@@ -44,10 +78,13 @@ def is_live(run: RunDir) -> bool:
     return bool(attempts) and not run.exit(attempts[-1]).exists() and begin.still_lives(run)
 
 
-def growing(home: Path) -> Iterator[list[Choice]]:
-    """All runs, live first, each group newest first: first in parts, so that the newest are
-    there at once, then again and again. What has ended is read once."""
+def growing(home: Path) -> Iterator[list[Choice | Offered]]:
+    """Trainings that are nobody's run yet, then all runs, live first, each group newest first:
+    first in parts, so that the newest are there at once, then again and again. What has ended is
+    read once."""
     ended: dict[str, Choice] = {}
+    facts = TrainingFacts()
+    offered: list[Offered] = []
     first = True
     while True:
         runs = rundir.list_runs(home)[:MANY]
@@ -60,9 +97,12 @@ def growing(home: Path) -> Iterator[list[Choice]]:
                 ended.pop(run.id, None)
             found.append(one)
             if first and at % PART == 0:
-                yield in_order(found)
+                yield [*in_order(found)]
         first = False
-        yield in_order(found)
+        yield [*offered, *in_order(found)]
+        watched = foreign.roots(one.run for one in found if one.state not in END_STATES)
+        offered = [Offered(home, one) for one in trainings(facts) if one.root not in watched]
+        yield [*offered, *in_order(found)]
         time.sleep(REFRESH_S)
 
 

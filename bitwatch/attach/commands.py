@@ -22,6 +22,7 @@ from bitwatch.supervise import begin, control, holding, stopping
 from bitwatch.supervise import clean as cleaning
 from bitwatch.supervise import relaunch as wished
 from bitwatch.supervise.result import said
+from bitwatch.text import counted
 
 GRACE_S = 3.0
 
@@ -29,6 +30,7 @@ GRACE_S = 3.0
 def stop(run: RunDir, attempt: int) -> str:
     """Asks exactly this attempt to stop with a checkpoint, and sees to it that somebody
     listens. What it says is for a person. Raises RunDirError or OSError."""
+    begin.refuse_foreign(run, "stopped")
     elsewhere = rundir.is_here(run.identity())
     if elsewhere:
         raise RunDirError(f"{run.id}: {elsewhere}; it can only be stopped there")
@@ -53,6 +55,7 @@ def stop(run: RunDir, attempt: int) -> str:
 def relaunch(run: RunDir, attempt: int, correction: str) -> str:
     """Sees to it that the attempt after exactly this one begins: stopped first with a checkpoint
     while it lives. Raises RunDirError, ControlError, ConfigError or OSError when it cannot be."""
+    begin.refuse_foreign(run, "relaunched")
     elsewhere = rundir.is_here(run.identity())
     if elsewhere and elsewhere != rundir.REBOOTED:
         raise RunDirError(f"{run.id}: {elsewhere}; it can only be relaunched there")
@@ -127,6 +130,23 @@ def clean(run: RunDir) -> str:
     cleaner = cleaning.Cleaner(run.path.parent)
     by = f"the screen (pid {os.getpid()})"
     return said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
+
+
+def end_left(run: RunDir, targets: Sequence[tuple[int, int]]) -> str:
+    """Ends exactly these (pid, starttime), which a training that bitwatch did not start has left,
+    and nothing else. Raises RunDirError."""
+    if elsewhere := rundir.is_here(run.identity()):
+        raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
+    cleaner = cleaning.Cleaner(run.path.parent, run)
+    found = cleaner.look()
+    there = {(one.pid, one.starttime) for one in (*found.own, *found.confirm)}
+    chosen = [pid for pid, starttime in targets if (pid, starttime) in there]
+    by = f"the screen (pid {os.getpid()})"
+    result = cleaner.clean(found, chosen, by, GRACE_S, all_own=False)
+    result.confirm = []  # they were asked about just now
+    if gone := len(targets) - len(chosen):
+        result.notes.append(f"{counted(gone, 'process')} had ended already, or is no leftover now")
+    return said(result)
 
 
 def signal(run: RunDir, targets: Sequence[tuple[int, int]], name: str) -> str:

@@ -18,10 +18,12 @@ from typing import Literal
 
 import msgspec
 
+from bitwatch.attach.keeping import Keeper
 from bitwatch.attach.others import Other, Others, with_leftovers
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.state import RunState
 from bitwatch.record.view import END_STATES, View, view
 from bitwatch.supervise import begin, leftovers
 
@@ -53,7 +55,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Feed:
     """Reads one run until `close`. `latest` is the newest picture; `listen` names who is
     told, in the reading thread, that there is a new one. The history waits for `go_on`, so
-    that nothing stands between the beginning and the first picture on the screen."""
+    that nothing stands between the beginning and the first picture on the screen. A training
+    that bitwatch did not start is watched, and recorded, for as long as somebody reads it so."""
 
     def __init__(self, run: RunDir) -> None:
         self.run = run
@@ -61,6 +64,7 @@ class Feed:
         self._told: Callable[[Snapshot], object] | None = None
         self._closed = threading.Event()
         self._go_on = threading.Event()
+        self._keeper = Keeper(run)
         self._thread = threading.Thread(target=self._read, name="feed", daemon=True)
 
     def start(self) -> None:
@@ -78,6 +82,12 @@ class Feed:
         """Returns at once: the thread ends within a tick, or with the process."""
         self._closed.set()
         self._go_on.set()
+        self._keeper.close()
+
+    @property
+    def watcher(self) -> int | None:
+        """The pid of the process that records a training which is not bitwatch's, if it is ours."""
+        return self._keeper.pid
 
     # -- the reading thread ---------------------------------------------------------------
 
@@ -96,6 +106,7 @@ class Feed:
                 if not taken_over:
                     taken_over = True
                     self._take_over()
+                self._keeper.look(reading.state)
                 while reading.behind and time.monotonic() - began < TICK_S:
                     reading.fill(FILL_S)
                     if self._closed.wait(BREATH_S):
@@ -138,6 +149,10 @@ class Reading:
         self._home_is_read = False
         self._others: tuple[Other, ...] | None = None  # None before the first look
         self._seen_with_others: set[Key] = set()
+
+    @property
+    def state(self) -> RunState:
+        return self._follower.state
 
     @property
     def behind(self) -> bool:
@@ -204,7 +219,8 @@ class Reading:
         if seen.state in END_STATES:
             self._mode = "ended"
         else:
-            self._mode = "reconnecting" if seen.supervisor == "gone" else "live"
+            lost = seen.supervisor == "gone" and not seen.foreign
+            self._mode = "reconnecting" if lost else "live"
         seen = msgspec.structs.replace(
             seen,
             run=seen.run or self.run.id,
@@ -229,7 +245,9 @@ class Reading:
         if time.monotonic() >= self._leftovers_next:
             self._leftovers_next = time.monotonic() + LEFTOVERS_S
             state = self._follower.state
-            self._leftovers = tuple(leftovers.find(state, leftovers.ended_attempts(state)))
+            ours = state.journal.run is None or not state.journal.run.foreign
+            ended = leftovers.ended_attempts(state) if ours else set()
+            self._leftovers = tuple(leftovers.find(state, ended))
         return msgspec.structs.replace(alive, leftovers=tuple(self._agreed()))
 
     def _agreed(self) -> Iterator[events.ProcessStart]:

@@ -37,7 +37,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 def offers(view: View) -> list[Offer]:
     """All there are, the one to take first. Empty while nothing has been launched, when all is
-    done, while a run lives whose plan needs no correction, and for what we did not launch."""
+    done, while a run lives whose plan needs no correction, and of what bitwatch did not start."""
     if not view.attempt or view.state == "done" or view.foreign:
         return []
     live = view.state not in END_STATES

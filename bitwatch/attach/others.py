@@ -85,10 +85,22 @@ def left(seen: View, others: Collection[Other]) -> list[Left]:
     ]
 
 
+def left_of_watched(seen: View, others: Collection[Other]) -> list[Left]:
+    """What was recorded of this training, which bitwatch did not start, and lives on after it."""
+    return [
+        Left(other.pid, other.role or "process", other.rank, other.attempt, proof=other.proof)
+        for other in others
+        if other.group == "confirm" and other.run == seen.run
+    ]
+
+
 def with_leftovers(seen: View, others: Collection[Other], now: float) -> View:
-    """A picture whose alert counts what the panel shows; the supervisor knows less."""
+    """A picture whose alert counts what the panel shows; the supervisor knows less. What is left
+    of a training that bitwatch did not start is counted for itself: nothing ends it unasked."""
     alerts = [alert for alert in seen.alerts if alert.id != afterwards.LEFTOVERS]
     alerts += afterwards.leftovers(left(seen, others), seen.attempt, now)
+    if seen.foreign and (theirs := left_of_watched(seen, others)):
+        alerts += afterwards.left_of_watched(theirs, seen.attempt, now)
     return msgspec.structs.replace(seen, alerts=alerts)
 
 

@@ -11,6 +11,7 @@ from bitwatch.record.state import AttemptState, RunState
 
 RELAUNCH_FAILED = "relaunch-failed"  # an action and an alert
 LEFTOVERS = "leftovers"
+LEFT_OF_WATCHED = "left-of-watched"
 SHOWN = 8  # of them, in the evidence
 
 
@@ -72,6 +73,23 @@ def leftovers(found: Sequence[Left], number: int, now: float) -> Iterator[events
         t=now,
         m=0.0,
     )
+
+
+def left_of_watched(found: Sequence[Left], number: int, now: float) -> Iterator[events.Alert]:
+    """The same of a training that bitwatch did not start: the processes are somebody's, and a
+    person decides."""
+    for alert in leftovers(found, number, now):
+        many = "1 process" if len(found) == 1 else f"{len(found):,} processes"
+        yield events.Alert(
+            id=LEFT_OF_WATCHED,
+            severity="warning",
+            text=f"{many} of this training live on after its launcher",
+            evidence=alert.evidence,
+            next="c lists them, and asks before it ends them",
+            attempt=number,
+            t=now,
+            m=0.0,
+        )
 
 
 def _relaunch(

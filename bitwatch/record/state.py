@@ -8,6 +8,7 @@ not matter. What the parts mean together is said by `view`, never stored here.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -128,8 +129,7 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
     elif source.kind == "history":
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
         for record in records:
-            if isinstance(record, events.Step):
-                rank.loss.add(record.step, record.loss)
+            _past(rank, record)
     elif source.kind == "reader":
         for record in records:
             if isinstance(record, events.Reader):
@@ -221,6 +221,19 @@ def _rank(state: RankState, record: codec.Any_) -> None:
             _keep(state.notes, record)
         case events.RankEnded():
             state.ended = record
+
+
+def _past(state: RankState, record: codec.Any_) -> None:
+    """What was before all that the rank's own file tells."""
+    match record:
+        case events.Step():
+            state.loss.add(record.step, record.loss)
+        case events.Evaluation():
+            bisect.insort(state.evaluations, record, key=lambda one: one.t)
+            del state.evaluations[:-KEPT]
+        case events.Checkpoint():
+            bisect.insort(state.checkpoints, record, key=lambda one: one.t)
+            del state.checkpoints[:-KEPT]
 
 
 def _keep(items: list, item: events.Record) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bitwatch.record import afterwards, events
+from bitwatch.record import afterwards, events, watched
 from bitwatch.record.follow import Liveness
 from bitwatch.record.recent import Own, data_share, median_step_s, own_time
 from bitwatch.record.series import Series
@@ -242,6 +242,10 @@ def _judge(
         if liveness.supervisor or liveness.young:
             return "preparing", "", ""
         return "lost", "never started", liveness.elsewhere
+    if state.journal.run and state.journal.run.foreign:
+        began = attempt.started.t if attempt.started else now
+        moves = moving(ranks, attempt, began, {}, now)
+        return watched.judge(state, number, moves, now, liveness)
     here = not liveness.elsewhere
     alive = here and (liveness.supervisor or liveness.agent or bool(liveness.ranks))
     if not alive:

@@ -26,6 +26,7 @@ from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.state import RunState
 from bitwatch.supervise import control, ending, holding, launch
 
+NOT_OURS = "bitwatch did not start it and only watches it"
 START_S = 30.0  # a supervisor says that it is there within a fraction of a second
 
 
@@ -54,6 +55,20 @@ def create(home: Path, config: Config, facts: Facts, command: list[str]) -> RunD
     identity.socket = str(control.socket_path(run.path))
     rundir.write_identity(run, identity)
     return run
+
+
+def is_foreign(run: RunDir) -> bool:
+    """Whether it is of a training that bitwatch only watches. False of what cannot be read."""
+    try:
+        return run.identity().foreign
+    except RunDirError:
+        return False
+
+
+def refuse_foreign(run: RunDir, done: str) -> None:
+    """Raises RunDirError for what is not done to a training that bitwatch only watches."""
+    if is_foreign(run):
+        raise RunDirError(f"{run.id}: {NOT_OURS}; it is {done} where it was started")
 
 
 def name_gpus(run: RunDir, gpus: events.Gpus) -> None:
@@ -167,7 +182,7 @@ def take_over(run: RunDir, by: str, cause: str) -> Starting | None:
     live, and does not wait for it; None when there is no such attempt. Raises RunDirError when
     none can be started."""
     identity = run.identity()
-    if identity.uid != os.getuid() or rundir.is_here(identity):
+    if identity.uid != os.getuid() or rundir.is_here(identity) or identity.foreign:
         return None
     follower = Follower(run, glance=True)
     follower.poll()
@@ -190,7 +205,10 @@ def close_record(run: RunDir, by: str) -> bool:
     """Writes the end of an attempt that nobody closed; whether there was one to close.
 
     Raises LockHeld while a supervisor has the run, RunDirError when its ranks go on without one.
+    What bitwatch did not start is left to who watches it next: its log may tell more.
     """
+    if is_foreign(run):
+        return False
     follower = Follower(run)
     if not _open_attempt(follower):
         return False

@@ -12,7 +12,7 @@ from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, LockHeld, RunDir, RunDirError
-from bitwatch.supervise import control, ending, relaunch
+from bitwatch.supervise import begin, control, ending, relaunch
 from bitwatch.supervise.result import Listed, names
 
 BY_US = ("SIGTERM", "SIGKILL")  # how those ended that a cleanup has ended, just now
@@ -67,6 +67,8 @@ def _tell(run: RunDir, killed: Sequence[Listed], left: Sequence[Listed], by: str
 
 
 def _close(run: RunDir, by: str) -> list[str]:
+    if begin.is_foreign(run):
+        return []
     follower = Follower(run)
     follower.poll()
     attempt = follower.state.newest_attempt()

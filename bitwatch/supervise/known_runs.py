@@ -64,6 +64,7 @@ class _Known:
         self.is_new = True
         self._identity: Mark | None = None
         self._is_here = False
+        self._foreign = False
         self._created = 0.0
         self._is_over = False
         self._follower = Follower(run, glance=True)  # for the ranks' own word
@@ -96,7 +97,7 @@ class _Known:
     def _look_whether_here(self) -> bool:
         with contextlib.suppress(RunDirError, OSError):
             identity = self.run.identity()
-            self._created = identity.created
+            self._created, self._foreign = identity.created, identity.foreign
             return not rundir.is_here(identity) and identity.uid == os.getuid()
         return False
 
@@ -107,7 +108,9 @@ class _Known:
         newest = self._newest_attempt()
         known = journal.attempts.get(newest)
         self._is_over = known is not None and known.ended is not None
-        live = newest if not self._is_over and (supervised or self._lives(newest)) else 0
+        lives_now = self._lives_watched if self._foreign else self._lives
+        held = supervised and not self._foreign  # whoever watches does not make it live
+        live = newest if not self._is_over and (held or lives_now(newest)) else 0
         young = abs(time.time() - self._created) < YOUNG_S  # a clock may be set back
         return RunFacts(
             self.run.id,
@@ -116,7 +119,8 @@ class _Known:
             journal.exits,
             live=live,
             supervised=supervised,
-            unclosed=newest if not self._is_over and not live and not young else 0,
+            foreign=self._foreign,
+            unclosed=newest if not (self._is_over or live or young or self._foreign) else 0,
             shared_memory=frozenset(name for names in journal.shared.values() for name in names),
         )
 
@@ -128,6 +132,14 @@ class _Known:
             return told
         self._follower.poll()
         return max(told, self._follower.state.newest_attempt())
+
+    def _lives_watched(self, attempt: int) -> bool:
+        """Of a training that bitwatch did not start: its launcher, or without one its ranks. What
+        a dead launcher has left are leftovers."""
+        processes = self._state.journal.processes
+        first = [key for key, start in processes.items() if start.role == "agent"]
+        first = first or [key for key, start in processes.items() if start.role == "rank"]
+        return any(processes[key].attempt == attempt and lives(*key) for key in first)
 
     def _lives(self, attempt: int) -> bool:
         """An agent, or a rank by its own word: who began after the death of its supervisor

@@ -65,8 +65,8 @@ class RunFacts(NamedTuple):
 
     @property
     def orphaned(self) -> bool:
-        """Whether an attempt goes on without its supervisor."""
-        return bool(self.live) and not self.supervised
+        """Whether an attempt goes on without its supervisor. One that we only watch has none."""
+        return bool(self.live) and not self.supervised and not self.foreign
 
 
 class Verdict(NamedTuple):

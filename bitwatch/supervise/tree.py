@@ -1,7 +1,8 @@
 """The processes of a live run: who they are, when they begin and end, what they use.
 
 Roles come from those who know: the supervisor knows its sensor and agent, each rank and each
-reader wrote its own pid and start time into its file. Only what nobody claims is judged by
+reader wrote its own pid and start time into its file; of a training that bitwatch only watches
+somebody has looked into the environments, and names them. Only what nobody claims is judged by
 its command line, and only in the sessions of the agent and the ranks: in one of its own (a tmux
 server, another run's supervisor) is what somebody else has started inside the run, with trainings
 of theirs below it.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Mapping
 
 from bitwatch.record import events, kernel
 from bitwatch.record.follow import lives
@@ -29,13 +31,31 @@ SHARED_S = 10.0  # between two looks at what is mapped, a millisecond or two for
 UNCLAIMED = {"prepare", "resource tracker", "compile worker"}
 
 
+Role = tuple[str, int | None, int | None]  # with the rank and the worker
+
+
 class Tree:
-    def __init__(self, journal: JournalWriter, samples: SampleWriter, attempt: int) -> None:
+    """`of_ours`: we are the supervisor, and what is below us is of the run. Otherwise only what
+    is named, and what is below that; `leave_out` are pids that have no part in it."""
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        samples: SampleWriter,
+        attempt: int,
+        *,
+        of_ours: bool = True,
+        leave_out: Collection[int] = (),
+        scanner: Scanner | None = None,
+    ) -> None:
         self._journal = journal
         self._samples = samples
         self._attempt = attempt
-        self._scanner = Scanner()
-        self._me = os.getpid(), kernel.own_starttime()
+        self._scanner = scanner or Scanner()
+        self._me = [(os.getpid(), kernel.own_starttime())] if of_ours else []
+        self._leave_out = frozenset(leave_out)
+        self._named: dict[Key, Role] = {}
+        self._again: set[Key] = set()  # to be told again, in another attempt
         self._recorded: dict[Key, str] = {}
         self._cpu: dict[Key, tuple[float, int]] = {}
         self._exits: dict[int, Exit] = {}
@@ -47,7 +67,21 @@ class Tree:
         self._leaders: dict[int, int] = {}  # of the agent and the ranks: start time by pid
         self.told: set[Key] = set()  # of whose start we have written
         self.own: dict[Key, Stat] = {}
-        self.roles: dict[Key, tuple[str, int | None, int | None]] = {}
+        self.roles: dict[Key, Role] = {}
+
+    def name(self, roles: Mapping[Key, Role]) -> None:
+        """Who is who, of a training that does not say so itself."""
+        self._named |= roles
+
+    def turn_to(self, attempt: int) -> None:
+        """Those that live from now on are of another attempt, and told of once more."""
+        self._attempt = attempt
+        self._again = set(self._recorded)
+
+    def close(self) -> None:
+        """Records the end of all, when nothing of it lives; a parent may not have asked yet."""
+        for key in list(self._recorded):
+            self._record_exit(key, self._looked_at if key in self.own else 0.0)
 
     def adopt(self, state: RunState) -> None:
         """Takes over what an earlier supervisor recorded of this attempt."""
@@ -75,13 +109,17 @@ class Tree:
 
     def look(self, known: dict[int, str], state: RunState) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role."""
-        by_their_word = claimed(state, self._attempt)
+        by_their_word = claimed(state, self._attempt) | self._named
         self.roles |= by_their_word
-        self._leaders = {key[0]: key[1] for key, role in by_their_word.items() if role[0] == "rank"}
+        self._leaders = {
+            key[0]: key[1] for key, role in by_their_word.items() if role[0] in ("rank", "agent")
+        }
         before, seen_at = self.own, self._looked_at
         self._looked_at = time.monotonic()
-        self._scanner.look([self._me, *self.roles])
+        self._scanner.look([*self._me, *self.roles])
         self.own = self._scanner.own
+        if self._leave_out:
+            self.own = {k: stat for k, stat in self.own.items() if k[0] not in self._leave_out}
         for stat in self.own.values():
             if known.get(stat.pid) == "agent":
                 self._leaders[stat.pid] = stat.starttime
@@ -146,7 +184,7 @@ class Tree:
 
     def _name(self, stat: Stat, known: dict[int, str]) -> None:
         """Finds the role of a process and records it once it is sure."""
-        if stat.pid == os.getpid():
+        if stat.key in self._me:
             role, rank, worker = "supervisor", None, None
         elif stat.pid in known:
             role, rank, worker = known[stat.pid], None, None
@@ -163,8 +201,10 @@ class Tree:
         # one before its exec: that is told again, once, when it has settled.
         settled = self._scanner.is_settled(stat)
         renamed = settled and self._provisional.get(stat.key, command) != command
-        if unsure or (self._recorded.get(stat.key) == role and not renamed):
+        told = self._recorded.get(stat.key) == role and stat.key not in self._again
+        if unsure or (told and not renamed):
             return
+        self._again.discard(stat.key)
         first_of_agent = role == "agent" and stat.key not in self._recorded
         self._recorded[stat.key] = role
         self._provisional.pop(stat.key, None)
@@ -195,6 +235,8 @@ class Tree:
         role, rank, _ = self.roles.pop(key, ("other", None, None))
         del self._recorded[key]
         self.told.discard(key)
+        self._named.pop(key, None)
+        self._again.discard(key)
         self._provisional.pop(key, None)
         ended = self.exit_of(key)
         self._journal.write(
@@ -210,9 +252,9 @@ class Tree:
         )
 
 
-def claimed(state: RunState, attempt: int) -> dict[Key, tuple[str, int | None, int | None]]:
+def claimed(state: RunState, attempt: int) -> dict[Key, Role]:
     """Ranks and workers by their own word."""
-    roles: dict[Key, tuple[str, int | None, int | None]] = {}
+    roles: dict[Key, Role] = {}
     for reader in state.readers_of(attempt):
         roles[reader.pid, reader.starttime] = ("worker", reader.rank, reader.worker)
     for rank, own in state.ranks_of(attempt).items():  # a rank may be its own reader

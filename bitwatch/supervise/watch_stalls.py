@@ -22,7 +22,10 @@ def stalled(view: View, now: float) -> Iterator[events.Alert]:
         id="stalled",
         severity="warning",
         text=_since(view) + (f": {stuck.text}" if stuck and stuck.text else ""),
-        evidence=[f"phase {view.phase or 'unknown'}, last step {view.step:,}", *_ranks(view, stuck.waits if stuck else [])],
+        evidence=[
+            f"phase {view.phase or 'unknown'}, last step {view.step:,}",
+            *_ranks(view, stuck.waits if stuck else []),
+        ],
         next=_next(view, stuck.waits if stuck else [], now),
     )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from bitwatch.attach.offer import BACK, SAME, offers
 from bitwatch.plan.cures import CURED, cures
+from bitwatch.record.afterwards import LEFT_OF_WATCHED
 from bitwatch.record.view import View
 
 
 def remedies(view: View) -> dict[str, tuple[str, str]]:
     """By alert, the key that acts on it now."""
     found = {"leftovers": ("c", "clean up"), "stalled": ("s", "stacks")}
+    if view.foreign:
+        return found | {LEFT_OF_WATCHED: ("c", "list them")}
     first = next(iter(offers(view)), None)
     if first is None or view.state == "stopping":
         return found
@@ -23,10 +26,10 @@ def remedies(view: View) -> dict[str, tuple[str, str]]:
 
 def no_relaunch(view: View) -> str:
     """Why there is nothing to relaunch."""
+    if view.foreign:
+        return "bitwatch did not start this training: it is relaunched where it was started"
     if not view.attempt:
         return "this run has no attempt yet"
-    if view.foreign:
-        return "bitwatch did not start this training, and cannot relaunch it"
     if view.state == "done":
         return "all steps are done; nothing is left to relaunch"
     return "nothing to relaunch: the plan needs no correction"

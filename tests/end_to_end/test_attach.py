@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch.record import kernel, rundir
+from bitwatch.sense import training
 from tests.conftest import Shell, until, without_roots_rights
 from tests.terminal import Terminal
 from tests.tui import recorded
@@ -30,13 +31,37 @@ def refused(shell: Shell, *arguments: str, code: int = 2) -> str:
 
 
 def test_no_runs_at_all(shell: Shell) -> None:
-    assert "no runs yet" in refused(shell)
+    if training.all_here():  # of whoever runs the tests: those are offered instead
+        assert "found was pid" in shell.run("attach", code=2)[1]
+    else:
+        assert "no runs yet" in refused(shell)
 
 
-def test_a_pid_or_a_log_is_for_later(shell: Shell) -> None:
-    assert "is a pid" in refused(shell, "1234")
-    (shell.folder / "train.log").write_text("loss 1\n")
-    assert "is a file" in refused(shell, "train.log")
+def test_a_pid_or_a_file_that_is_of_no_training_is_refused_with_what_it_is(shell: Shell) -> None:
+    assert "a run of tests, which is no training" in refused(shell, str(os.getpid()))
+    assert not shell.home.exists()
+    (shell.folder / "odd.bin").write_bytes(b"\x7fELF\0\0\1\2" * 500)
+    assert "odd.bin: is a binary file, not a log" in refused(shell, "odd.bin")
+
+
+def test_a_log_is_opened_and_followed_and_its_run_comes_back(shell: Shell) -> None:
+    log = shell.folder / "train.log"
+    line = "iter {0}: loss {0}.5, time 130.11ms, mfu 1.20%\n"
+    log.write_text("".join(line.format(n) for n in range(41)))
+    assert "train.log can be watched in one" in shell.run("attach", "train.log", code=2)[1]
+    assert not shell.home.exists()
+    with Terminal(shell, "attach", "train.log") as screen:
+        screen.see("RUNNING", "40")
+        with log.open("a") as file:
+            file.write(line.format(41) + line.format(42))
+        screen.see("RUNNING", "42")
+        screen.press("S")
+        screen.see("bitwatch did not start it")
+        screen.press("q")
+        assert screen.leave()[0] == 0
+    (row,) = shell.ls()
+    assert row["step"] == 42 and row["note"].startswith("watched, not started by bitwatch")
+    assert "iter 42: loss" in shell.run("logs", row["run"])[0]
 
 
 def test_an_unknown_run_and_two_that_match(shell: Shell) -> None:

@@ -186,6 +186,7 @@ class Remembered:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, int]] = []
         self.signals: list[tuple[str, list[tuple[int, int]]]] = []
+        self.ended: list[list[tuple[int, int]]] = []
 
     def stop(self, run: RunDir, attempt: int) -> str:
         self.asked.append(("stop", run.id, attempt))
@@ -194,6 +195,10 @@ class Remembered:
     def clean(self, run: RunDir) -> str:
         self.asked.append(("clean", run.id, 0))
         return "ended worker 1 of rank 0 (pid 7)"
+
+    def end_left(self, run: RunDir, targets: Sequence[tuple[int, int]]) -> str:
+        self.ended.append(list(targets))
+        return f"ended {len(targets)} processes"
 
     def relaunch(self, run: RunDir, attempt: int, correction: str) -> str:
         self.asked.append((f"relaunch {correction}", run.id, attempt))

@@ -171,7 +171,7 @@ async def test_where_there_is_nothing_to_relaunch_it_says_so(
 def test_a_correction_is_named_only_where_it_can_be_launched() -> None:
     assert all(remedies(picture())[name] == ("R", "relaunch corrected") for name in CURED)
     for view in (views.on_l4s(), ended("done"), picture(state="stopping")):
-        assert set(remedies(view)) == {"leftovers"}
+        assert set(remedies(view)) == {"leftovers", "stalled"}
     # Fewer workers end only that some are idle.
     plan = plans.incident()
     fewer = plans.data(2, 4, 2, imbalance_percent=0.0)

@@ -76,9 +76,9 @@ async def test_it_is_neither_stopped_nor_relaunched(stage: Open) -> None:
         await at.until(lambda: at.dashboard.view.foreign)
         await at.press("S")
         assert at.app.screen is at.dashboard
-        assert any("does not stop it" in toast for toast in at.toasts())
+        assert any("stopped where it was started" in toast for toast in at.toasts())
         await at.press("R")
-        assert any("cannot relaunch it" in toast for toast in at.toasts())
+        assert any("relaunched where it was started" in toast for toast in at.toasts())
         assert at.commands.asked == []
         bottom = at.text().splitlines()[-1]
         assert "detach" in bottom and "stop" not in bottom and "relaunch" not in bottom

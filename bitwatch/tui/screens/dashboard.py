@@ -16,6 +16,7 @@ from bitwatch.attach.follow import Snapshot
 from bitwatch.attach.offer import Offer, offers
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
+from bitwatch.supervise.begin import NOT_OURS
 from bitwatch.tui import keys
 from bitwatch.tui.host import Host
 from bitwatch.tui.remedies import no_relaunch, remedies
@@ -180,7 +181,7 @@ class Dashboard(ProcessKeys):
             doing.add("stop")
         if view.state == "stalled":
             doing.add("stacks")
-        if self.processes.leftovers():
+        if self.processes.leftovers() or self.left_of_watched():
             doing.add("clean")
         if view.state != "stopping" and offers(view):
             doing.add("relaunch")
@@ -258,8 +259,7 @@ class Dashboard(ProcessKeys):
 
         view = self.view
         if view.foreign:
-            words = "bitwatch did not start this training, and does not stop it"
-            self.notify(f"{words}; K signals a process of it", markup=False)
+            self.notify(f"{NOT_OURS}; it is stopped where it was started", markup=False)
             return
         if not view.attempt or view.state in END_STATES:
             self.notify(f"nothing to stop: {view.state}", markup=False)
@@ -295,7 +295,11 @@ class Dashboard(ProcessKeys):
         self.host.in_background(lambda: commands.relaunch(run, offer.attempt, offer.correction))
 
     def action_clean(self) -> None:
-        """Acts at once: only what is proven to be of a run of this home, and over."""
+        """Acts at once: only what is proven to be of a run of this home, and over. What a training
+        that bitwatch did not start has left is asked about."""
+        if self.left_of_watched():
+            self.ask_about_left()
+            return
         run, commands = self.run, self.host.commands
         self.notify(
             "looking for what ended attempts of all runs have left", timeout=3, markup=False

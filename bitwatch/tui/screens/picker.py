@@ -1,9 +1,10 @@
-"""Which run? Live ones first, then ended ones with how they ended."""
+"""Which run? Trainings that are running here and are not bitwatch's, live runs, then ended ones
+with how they ended."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -14,8 +15,9 @@ from textual.screen import Screen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from bitwatch.attach.choose import Choice
-from bitwatch.record.rundir import RunDir
+from bitwatch.attach.choose import Choice, Offered
+from bitwatch.attach.target import summary
+from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES
 from bitwatch.text import duration, number
 from bitwatch.tui.draw import clip, fit, plain
@@ -34,14 +36,14 @@ class Picker(Screen[RunDir]):
     ]
 
     class Read(Message):
-        def __init__(self, choices: list[Choice]) -> None:
+        def __init__(self, choices: Sequence[Choice | Offered]) -> None:
             super().__init__()
             self.choices = choices
 
-    def __init__(self, read: Callable[[], Iterable[list[Choice]]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Sequence[Choice | Offered]]]) -> None:
         super().__init__()
         self._read = read
-        self._choices: dict[str, Choice] = {}
+        self._choices: dict[str, Choice | Offered] = {}
         self._left = threading.Event()
 
     def compose(self) -> ComposeResult:
@@ -66,10 +68,14 @@ class Picker(Screen[RunDir]):
         """The cursor stays on the run, wherever that has moved."""
         options = self.query_one(OptionList)
         on = options.highlighted_option.id if options.highlighted_option else None
-        self._choices = {choice.run.id: choice for choice in message.choices}
+        self._choices = {choice.id: choice for choice in message.choices}
         width = max(20, self.size.width - 8)
         options.set_options(
-            Option(row(choice, width), id=choice.run.id) for choice in message.choices
+            Option(
+                offered(choice, width) if isinstance(choice, Offered) else row(choice, width),
+                id=choice.id,
+            )
+            for choice in message.choices
         )
         if on in self._choices:
             options.highlighted = options.get_option_index(str(on))
@@ -78,8 +84,14 @@ class Picker(Screen[RunDir]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         choice = self._choices.get(str(event.option_id))
-        if choice is not None:
-            self.dismiss(choice.run)
+        if choice is None:
+            return
+        try:
+            run = choice.open()
+        except (RunDirError, OSError) as error:  # a full disk, say
+            self.notify(str(error), severity="error", timeout=10, markup=False)
+            return
+        self.dismiss(run)
 
     def action_move(self, by: int) -> None:
         options = self.query_one(OptionList)
@@ -89,10 +101,23 @@ class Picker(Screen[RunDir]):
         self.dismiss(None)
 
 
+def offered(choice: Offered, width: int) -> Content:
+    """A training, and under it what shows that it is one."""
+    found = choice.training
+    first = f"◇ {'not ours':<10}pid {found.root[0]}: {plain(summary(found))}"
+    evidence = "; ".join(plain(words) for words in found.evidence)
+    return Content.assemble(
+        (clip(first, width), "bold $foreground"),
+        (f"\n{' ' * 12}{clip(evidence, width - 12)}", "$quiet"),
+    )
+
+
 def row(choice: Choice, width: int) -> Content:
     role = STATE_ROLES[choice.state]
     colour = COLOURS.get(role, "$quiet")
-    step = f"{choice.step:,}/{choice.steps:,}" if choice.steps else ""
+    step = f"{choice.step:,}" if choice.step else ""
+    if choice.steps:
+        step = f"{choice.step:,}/{choice.steps:,}"
     loss = f"loss {number(choice.loss, 4)}" if choice.loss is not None else ""
     ago = f"{duration(choice.age_s)} ago" if choice.age_s is not None else ""
     name = max(12, width - 12 - 17 - 13 - 14)

@@ -7,7 +7,7 @@ from textual.screen import Screen
 
 from bitwatch.record.rundir import RunDir
 from bitwatch.tui.host import Host
-from bitwatch.tui.targets import targets_of
+from bitwatch.tui.targets import Target, targets_of
 from bitwatch.tui.widgets.processes import ProcessPanel
 from bitwatch.tui.widgets.row_list import RowList
 
@@ -72,6 +72,29 @@ class ProcessKeys(Screen[None]):
         row = self.processes.selected()
         if row is not None:
             self.app.push_screen(Details(row))
+
+    def left_of_watched(self) -> list[Target]:
+        """What lives on of a training that bitwatch did not start, after its launcher."""
+        view = self.processes.view
+        if not view.foreign:
+            return []
+        rows = (row for row in self.processes.every_row() if row.group == "confirm")
+        theirs = [row for row in rows if row.other is not None and row.other.run == view.run]
+        return [target for target in targets_of(theirs) if not target.barred]
+
+    def ask_about_left(self) -> None:
+        """The answer is about the identities that are there now."""
+        from bitwatch.tui.screens.end_left import EndLeft
+
+        targets = self.left_of_watched()
+        run, commands = self.run, self.host.commands
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                keys = [target.key for target in targets]
+                self.host.in_background(lambda: commands.end_left(run, keys))
+
+        self.app.push_screen(EndLeft(targets), answered)
 
     def action_signal(self) -> None:
         """Asks which signal, for the tagged processes or the selected one. The dialog's answer
