@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from bitwatch.attach import foreign
 from bitwatch.record import events, kernel
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Key
-from tests.supervise.standins import ended_run
+from tests.attach.watched import steps, training_of
+from tests.supervise.standins import ended_run, write
 
 NOBODY_UID = 65534
 WORKER = "python -c from multiprocessing.spawn import spawn_main; spawn_main(pipe_handle=7)"
@@ -75,3 +77,24 @@ def abandoned() -> Iterator[Key]:
 
 def needs_root(what: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(os.getuid() != 0, reason=f"only root can {what}")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text("number of parameters: 123.59M\n" + steps(range(10)))
+    return path
+
+
+@pytest.fixture
+def watched(home: Path, start: Start) -> tuple[RunDir, Key, Key]:
+    """A launcher and a rank, recorded by somebody who watched before."""
+    launcher, rank = start(), start()
+    run = foreign.of_training(home, training_of(launcher, rank))
+    write(run, recorded(launcher, "agent"), recorded(rank, "rank", rank=0))
+    return run, launcher, rank

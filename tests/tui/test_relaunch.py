@@ -179,7 +179,7 @@ def test_a_correction_is_named_only_where_it_can_be_launched() -> None:
         plans.correction("fewer-workers", fewer, changes={"data.workers": 2}, recommended=True)
     ]
     assert set(remedies(picture(plan=plans.as_json(plan)))) == {
-        *("leftovers", "workers-exceed-shards", "idle-reader", "rank-without-data"),
+        *("leftovers", "stalled", "workers-exceed-shards", "idle-reader", "rank-without-data"),
     }
 
 

@@ -1,0 +1,153 @@
+"""A log alone as a run: followed wherever its file goes, and judged by its lines."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from bitwatch import listing
+from bitwatch.attach import foreign, past
+from bitwatch.attach.follow import Feed
+from bitwatch.record.follow import Follower, lives
+from tests.attach.watched import append, look, points, seen, steps, watching
+from tests.conftest import until
+
+
+def test_a_log_is_followed_and_who_watches_next_goes_on_where_it_was(home: Path, log: Path) -> None:
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        append(log, steps(range(10, 20)))
+        look(watcher)
+        now = seen(run)
+        assert (now.state, now.step, now.built, points(now)) == ("running", 19, 123590000, 20)
+        assert now.note == "" and now.foreign
+        (link,) = run.logs(1).iterdir()
+        assert link.name == "train.log" and link.resolve() == log
+    assert seen(run).note == "nobody watches it now"
+    append(log, steps(range(20, 30)))
+    with watching(run):
+        assert (seen(run).step, points(seen(run))) == (29, 30)
+
+
+def test_a_log_that_stands_still_is_stalled_and_then_lost(home: Path, log: Path) -> None:
+    run = foreign.of_log(home, log)
+    with watching(run):
+        assert seen(run, 29.0).state == "running"
+        assert seen(run, 60.0).state == "stalled"
+        later = seen(run, 1200.0)
+        assert later.state == "lost"
+        assert later.cause == "no process has it open; the last line is 20 minutes old"
+    row = listing.row(run)
+    assert row.note.startswith("watched, not started by bitwatch")
+
+
+def test_an_old_log_is_as_old_as_its_file(home: Path, log: Path) -> None:
+    os.utime(log, (0, time.time() - 7200))
+    run = foreign.of_log(home, log)
+    with watching(run):
+        assert seen(run).state == "lost" and "120 minutes old" in seen(run).cause
+
+
+def test_a_log_that_has_said_that_it_is_done_is_done(home: Path, log: Path) -> None:
+    append(log, "{'train_runtime': 12.5, 'train_loss': 2.25, 'epoch': 1.0}\n")
+    os.utime(log, (0, time.time() - 60))
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        look(watcher)
+        assert seen(run).state == "done"
+        append(log, steps(range(10, 12)))
+        look(watcher)
+        assert (seen(run).state, seen(run).attempt) == ("running", 2)
+
+
+@pytest.mark.parametrize("how", ["rotated", "truncated", "deleted"])
+def test_a_log_that_changes_under_who_watches_it(home: Path, log: Path, how: str) -> None:
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        writer = log.open("a")
+        if how == "rotated":
+            log.rename(log.with_suffix(".1"))
+            writer.close()
+            writer = log.open("a")
+        elif how == "truncated":
+            os.truncate(log, 0)
+        else:
+            log.unlink()
+        look(watcher)
+        writer.write(steps(range(10, 14)))
+        writer.flush()
+        look(watcher)
+        look(watcher)
+        assert (seen(run).attempt, seen(run).step, points(seen(run))) == (1, 13, 14)
+        writer.close()
+
+
+def test_a_log_that_begins_again_is_another_attempt(home: Path, log: Path) -> None:
+    append(log, steps(range(5)))
+    run = foreign.of_log(home, log)
+    with watching(run):
+        now = seen(run)
+        assert (now.attempt, now.step) == (2, 4)
+        follower = Follower(run)
+        follower.poll()
+        ended = follower.state.journal.attempts[1].ended
+        assert ended and ended.state == "lost" and "fall back from 9 to 0" in ended.cause
+        assert run.logs(2).joinpath("train.log").exists()
+
+
+def test_of_a_long_log_the_newest_comes_first_and_the_rest_thinned_out(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past, "MOST_STEPS", 1000)
+    log = tmp_path / "long.log"
+    log.write_text("number of parameters: 0.12M\n" + steps(range(12_000)))
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        first = seen(run)
+        assert first.step == 11_999 and first.built is None
+        assert points(first) < 7_000
+
+        def filled() -> bool:
+            watcher.tick()
+            return run.history(1).exists()
+
+        until(filled, "the past to be read")
+        filled_up = seen(run)
+        assert filled_up.built == 120_000
+        assert filled_up.loss[0][1].starts[0] < 20
+        assert points(first) + 400 < points(filled_up) <= points(first) + 1000
+        append(log, steps(range(12_000, 12_002)))
+        look(watcher)
+        assert seen(run).step == 12_001
+
+
+# -- who watches ----------------------------------------------------------------------------
+
+
+def test_of_two_viewers_one_has_the_watcher_and_the_other_takes_over(home: Path, log: Path) -> None:
+    run = foreign.of_log(home, log)
+    feeds = [Feed(run), Feed(run)]
+    try:
+        for feed in feeds:
+            feed.start()
+            feed.go_on()
+        until(run.lock_is_held, "a watcher")
+        until(lambda: all(feed.latest and feed.latest.view.step == 9 for feed in feeds), "steps")
+        one = [feed for feed in feeds if feed.watcher is not None]
+        holder = run.holder()
+        assert holder and holder.pid in {feed.watcher for feed in one}
+        first = next(feed for feed in feeds if feed.watcher == holder.pid)
+        second = next(feed for feed in feeds if feed is not first)
+        assert first.latest and first.latest.mode == "live"
+        first.close()
+        until(lambda: not lives(holder.pid, holder.starttime), "the first watcher to leave")
+        append(log, steps(range(10, 15)))
+        until(lambda: second.latest and second.latest.view.step == 14, "the second one's watcher")
+        assert second.watcher is not None
+    finally:
+        for feed in feeds:
+            feed.close()
+    until(lambda: not run.lock_is_held(), "nobody to watch")
