@@ -43,10 +43,11 @@ def test_what_could_wait_is_never_opened(tmp_path: Path) -> None:
     ("content", "why"),
     [
         (b"", "is empty"),
-        (os.urandom(2000) + b"\0" * 50, "is a binary file"),
+        (bytes(range(256)) * 8, "is a binary file"),
         (b"to whom it may concern\n" * 9, "says nothing of a training"),
         (b'{"kind":"step","t":1.0}\n', "is a part of a run's record"),
     ],
+    ids=["empty", "binary", "prose", "record"],
 )
 def test_a_file_that_tells_nothing_is_a_sentence(content: bytes, why: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.log"
