@@ -18,6 +18,10 @@ import pytest
 from bitwatch import listing
 from bitwatch.sense import processes
 
+# Before torch is imported anywhere: its threads wait for each other by turning round, and with
+# two tests at once on two cores a step then takes fifteen times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 PATIENCE_S = 120.0  # against hangs only; nothing here measures time
 
 PR_SET_SECUREBITS, SECBIT_NOROOT, SECBIT_NOROOT_LOCKED = 28, 1, 2  # prctl.h, securebits.h

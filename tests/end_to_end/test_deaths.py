@@ -39,7 +39,7 @@ METHODS = ("fork", "spawn")
 SOME = [
     ("agent", "importing", "spawn"),
     ("agent", "saving", "fork"),
-    ("rank", "reading", "spawn"),
+    ("rank", "reading", "fork"),
     ("rank", "collective", "fork"),
     ("supervisor", "idle", "fork"),
 ]

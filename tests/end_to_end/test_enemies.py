@@ -46,6 +46,7 @@ def is_whole(checkpoint: Path) -> bool:
     )
 
 
+@pytest.mark.long
 def test_a_damaged_checkpoint_is_said_written_anew_and_never_costs_a_good_one(
     shell: Shell,
 ) -> None:

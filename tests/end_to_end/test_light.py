@@ -16,7 +16,8 @@ ALLOWED = {
     "bitwatch.listing", "bitwatch.record", "bitwatch.record.afterwards", "bitwatch.record.codec",
     "bitwatch.record.events", "bitwatch.record.follow", "bitwatch.record.journal",
     "bitwatch.record.kernel", "bitwatch.record.recent", "bitwatch.record.rundir",
-    "bitwatch.record.series", "bitwatch.record.state", "bitwatch.record.view",
+    "bitwatch.record.series", "bitwatch.record.stalls", "bitwatch.record.state",
+    "bitwatch.record.view", "bitwatch.record.watched",
 }  # fmt: skip
 OTHERS = {"click", "msgspec", "platformdirs", "typing_extensions"}  # the last by msgspec
 
