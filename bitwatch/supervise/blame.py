@@ -82,6 +82,11 @@ def worker_of(view: View, rank: int, now: float) -> str:
 
 def _no_cause(waits: Sequence[Wait]) -> str:
     places = _by_place([wait for wait in waits if wait.kind == "collective"])
+    if not places and all(wait.kind == "unknown" for wait in waits):
+        calls = sorted({_name(wait) for wait in waits if wait.where})
+        seen = f"; the kernel says {', '.join(calls[:SHOWN])}" if calls else ""
+        who = "the ranks wait" if len(waits) > 1 else "the rank waits"
+        return f"what {who} for cannot be known{seen}"
     if not places:
         names = {_name(wait) for wait in waits if wait.where}
         doing = f" at {names.pop()}" if len(names) == 1 else ""

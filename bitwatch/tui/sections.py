@@ -224,6 +224,8 @@ def _heading(group: str, view: View, rows: list[Row], of: int = 0) -> Heading:
         words += f", {held / 1024:.1f} GiB of GPU memory"
     if group in MEANS:
         words += f" · {MEANS[group]}"
+    if group == OURS and view.foreign:
+        return Heading(group, "this training", words)
     title = TITLES.get(group) or _leftovers(view, rows)
     return Heading(group, title, words, ("c", "clean up") if group == "leftover" else None)
 

@@ -224,3 +224,10 @@ def test_who_is_behind_stays_so_until_it_clearly_is_not() -> None:
         behind({0: Own(1.0, 0.001, 0.0), 1: Own(1.0, 0.1, 0.0)}, None) is None
     )  # not worth a word
     assert behind({0: Own(1.0, 1.0, 0.0)}, None) is None
+
+
+def test_what_nobody_can_know_is_not_called_work() -> None:
+    waits = [events.Wait(rank, "unknown", "hrtimer_nanosleep") for rank in (0, 1)]
+    assert blame.sentence(View(), waits, 0.0) == (
+        "what the ranks wait for cannot be known; the kernel says hrtimer_nanosleep"
+    )

@@ -7,8 +7,11 @@ import pytest
 from bitwatch.attach.offer import offers
 from bitwatch.record import events
 from bitwatch.record.view import View
+from bitwatch.tui.rows import Row
+from bitwatch.tui.sections import sections
 from bitwatch.tui.widgets.header import Header
 from bitwatch.tui.widgets.loss import LossPanel
+from bitwatch.tui.widgets.processes import ProcessPanel
 from bitwatch.tui.widgets.readers import ReaderPanel
 from tests.tui import views
 from tests.tui.conftest import Open
@@ -82,3 +85,14 @@ async def test_it_is_neither_stopped_nor_relaunched(stage: Open) -> None:
         assert at.commands.asked == []
         bottom = at.text().splitlines()[-1]
         assert "detach" in bottom and "stop" not in bottom and "relaunch" not in bottom
+
+
+def test_its_processes_are_not_called_ours() -> None:
+    view = views.watched()
+    beside = [Row(view.processes[0], "worker", "running", group="confirm")]
+    headings = [section.heading.title for section in sections(view, beside)]
+    assert headings[0] == "this training"
+    panel = ProcessPanel()
+    panel.show(view, views.NOW)
+    drawn = "\n".join(line.text for line in panel.draw(100, 20))
+    assert f"{len(view.processes)} of it" in drawn and "ours" not in drawn

@@ -111,7 +111,11 @@ class ProcessPanel(RowList):
             )
             parts.append(Part(0, line))
         if processes:
-            parts.append(Part(1, Line(f"{len(processes)} ours", "quiet")))
+            parts.append(
+                Part(
+                    1, Line(f"{len(processes)} {'of it' if self.view.foreign else 'ours'}", "quiet")
+                )
+            )
         parts += self._numbers(5, short=True)
         if self.filter.text and not self.filter.editing:
             parts.append(Part(7, Line(f"/{plain(self.filter.text)}", "accent")))
