@@ -15,7 +15,7 @@ from bitwatch.text import duration
 MOST_ATTEMPTS = 8  # that are told one by one
 FROM_FINDINGS = {  # whose titles say what is shown
     "target-lowered", "target-raised", "count-is-shard", "parameters-differ",
-    "workers-exceed-shards", "out-of-memory", "timeout", "exception", "rank-died",
+    "workers-exceed-shards", "out-of-memory", "timeout", "exception", "rank-died", "stopped",
     "loss-not-finite", "absence-contradicted", "two-trainings", "clocks-disagree",
 }  # fmt: skip
 
@@ -105,7 +105,7 @@ def _unknown(story: Story) -> Iterator[str]:
         if before is not None and now is not None and now != before and not story.mixed:
             yield f"Who or what changed the target from {before:,} to {now:,}."
         before = now if now is not None else before
-    if not story.attempts or not is_silent(story.attempts[-1]):
+    if not story.attempts or not is_silent(story, story.attempts[-1]):
         return
     last = story.attempts[-1]
     if last.shards and not last.steps:
