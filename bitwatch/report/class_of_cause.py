@@ -64,7 +64,8 @@ def find(stories: Sequence[Story], findings: Sequence[Finding]) -> Iterator[Find
         for kind in kinds
     ]
     why.append(away)
-    if not any(pointer.of_end for pointer in pointers):
+    silent = any(one.attempts and is_silent(one, one.attempts[-1]) for one in stories)
+    if silent and not any(pointer.of_end for pointer in pointers):
         why.append("What ended the training, or whether it has ended, none of it explains.")
     yield Finding(
         id="class-of-cause",

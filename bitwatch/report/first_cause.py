@@ -121,8 +121,12 @@ def _may_be_cause(said: Said) -> bool:
 
 
 def _is_bare(said: Said) -> bool:
-    """A line that looks like the end of a traceback, without one: it may be of a text."""
-    return said.what == "exception" and not said.values.get("where") and not is_stop(said)
+    """A line that looks like the end of a traceback, without one: it may be of a text that is
+    trained on, unless it bears a rank or the name of a module."""
+    if said.what != "exception" or is_stop(said):
+        return False
+    values = said.values
+    return not values.get("where") and "rank" not in values and "." not in str(values.get("type"))
 
 
 def _place(said: Said) -> int:

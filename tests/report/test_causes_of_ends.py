@@ -108,6 +108,8 @@ def test_a_line_that_only_looks_like_an_exception_is_quoted_and_is_no_cause(tmp_
     made = made_of(tmp_path, steps(1, 30) + BARE)
     assert errors(made) == []
     assert "The last error in it is" in finding(made, "silent-end").why
+    of_rank = made_of(tmp_path, steps(1, 30) + f"[rank2]: {BARE}")
+    assert finding(of_rank, "exception").title.startswith("Rank 2 failed")
     with_report = made_of(tmp_path, steps(1, 30) + BARE + KILLED.replace("-9", "1"))
     assert "ValueError" in finding(with_report, "exception").title
 
