@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from bitwatch.attach.said import Line, Said
 from bitwatch.report import matching
 from bitwatch.report.facts import Attempt, Story, of_line
-from bitwatch.report.first_cause import first_cause
+from bitwatch.report.first_cause import finished, first_cause
 from bitwatch.report.model import Finding
 from bitwatch.report.words import called, listed, moment, quoted, sentence, wanted
 from bitwatch.text import counted, duration
@@ -85,7 +85,7 @@ def _at(said: Said) -> str:
 
 
 def is_silent(story: Story, attempt: Attempt) -> bool:
-    return attempt.done is None and first_cause(story, attempt) is None
+    return finished(story, attempt) is None and first_cause(story, attempt) is None
 
 
 def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from bitwatch.attach.said import Said
 from bitwatch.report.about_end import is_silent, last_errors
 from bitwatch.report.causes import DISK_FULL, NO_MEMORY
 from bitwatch.report.facts import Attempt, Story, of_line
-from bitwatch.report.first_cause import first_cause, is_echo, is_stop
+from bitwatch.report.first_cause import finished, first_cause, is_echo, is_stop
 from bitwatch.report.model import Evidence, Finding
 from bitwatch.report.words import listed, sentence
 
@@ -48,7 +48,8 @@ def find(stories: Sequence[Story], findings: Sequence[Finding]) -> Iterator[Find
     pointers = [*_of_causes(stories, findings), *_of_findings(findings)]
     kinds = list(dict.fromkeys(pointer.kind for pointer in pointers))
     away = _not_pointed_at(kinds, stories, findings)
-    if not pointers and all(story.attempts[-1].done for story in stories if story.attempts):
+    told = [story for story in stories if story.attempts]
+    if not pointers and all(finished(story, story.attempts[-1]) for story in told):
         return  # nothing is wrong
     if not pointers:
         yield Finding(

@@ -67,12 +67,12 @@ def survived(story: Story, attempt: Attempt) -> list[Said]:
     ]
 
 
-def _went_on(story: Story, attempt: Attempt, problem: Said, last: Said | None) -> bool:
-    """Whether steps of the same attempt follow upon a problem, in its log or in the next one."""
-    place = _where(story, problem.line)[0]
+def _went_on(story: Story, attempt: Attempt, end: Said, last: Said | None) -> bool:
+    """Whether steps of the same attempt follow upon it, in its log or in the next one."""
+    place = _where(story, end.line)[0]
     if last is not None and _where(story, last.line)[0] > place:
         return True
-    shown = story.logs[place].went_on.get(problem.line.number) if place >= 0 else None
+    shown = story.logs[place].went_on.get(end.line.number) if place >= 0 else None
     following = story.attempts[attempt.number :]
     return shown is not None and not (
         following and is_later(story, shown.line, following[0].begins)
@@ -85,9 +85,9 @@ def last_step(story: Story, attempt: Attempt) -> Said | None:
 
 
 def finished(story: Story, attempt: Attempt) -> Said | None:
-    """Its own word that it has finished, if no step follows upon that."""
-    done, last = attempt.done, last_step(story, attempt)
-    if done is None or (last is not None and is_later(story, last.line, done.line)):
+    """Its own word that it has finished, if the training did not go on after that."""
+    done = attempt.done
+    if done is None or _went_on(story, attempt, done, last_step(story, attempt)):
         return None
     return done
 

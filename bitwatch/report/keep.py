@@ -20,9 +20,9 @@ RECENT = 64  # steps heard since a series was written to, for it to be still ali
 SWITCHES = 3  # between two series, until they are two trainings
 MIXED_KEPT = 6
 BACKWARDS_S = 2.0  # between loggers of several processes
-FAILURES = ("out-of-memory", "exception", "timeout", "failure", "signal")
-SURVIVED_BY = 2  # steps after a failure: one may be another rank's, on its way already
-MOST_AWAITING = 200  # failures after which steps are awaited at a time
+ENDS = ("out-of-memory", "exception", "timeout", "failure", "signal", "done")
+SURVIVED_BY = 2  # steps after an end: one may be another rank's, on its way already
+MOST_AWAITING = 200  # ends after which steps are awaited at a time
 
 Key = tuple[str, object]
 
@@ -47,8 +47,9 @@ class _Track:
         self.run.count += 1
 
 
-class _Failure:
-    """One upon which steps may still follow. `reached`: how far the training is known to be."""
+class _End:
+    """What may have ended the training, if no steps follow. `reached`: how far it is known to
+    be."""
 
     def __init__(self, line: int, reached: float) -> None:
         self.line = line
@@ -70,7 +71,7 @@ class Keeper:
         self._switches = 0
         self._latest: Line | None = None
         self._reached = -math.inf  # by the last step
-        self._awaiting: list[_Failure] = []
+        self._awaiting: list[_End] = []
 
     def hear(self, said: Said) -> None:
         self._heard += 1
@@ -78,8 +79,8 @@ class Keeper:
         if said.what == "step":
             self._step(said)
             return
-        if said.what in FAILURES and said.line.number and len(self._awaiting) < MOST_AWAITING:
-            self._awaiting.append(_Failure(said.line.number, self._reached))
+        if said.what in ENDS and said.line.number and len(self._awaiting) < MOST_AWAITING:
+            self._awaiting.append(_End(said.line.number, self._reached))
         count = self._counts[said.what] = self._counts.get(said.what, 0) + 1
         if count <= FIRST_KEPT:
             self._kept.append((self._heard, said))
@@ -131,13 +132,13 @@ class Keeper:
         _judge_loss(track.run, said)
 
     def _goes_on(self, said: Said, position: float) -> None:
-        """Which failures the training has survived, now that this step is there."""
-        for failure in self._awaiting:
-            if position > failure.reached:
-                failure.reached = position
-                failure.steps += 1
-                if failure.steps == SURVIVED_BY:
-                    self.log.went_on[failure.line] = said
+        """Which ends were none, now that this step is there."""
+        for end in self._awaiting:
+            if position > end.reached:
+                end.reached = position
+                end.steps += 1
+                if end.steps == SURVIVED_BY:
+                    self.log.went_on[end.line] = said
         self._awaiting = [one for one in self._awaiting if one.steps < SURVIVED_BY]
 
     def _track_for(self, said: Said, position: float, tracks: list[_Track]) -> _Track | None:

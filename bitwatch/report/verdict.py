@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bitwatch.report import about_model, matching
 from bitwatch.report.about_end import is_silent
 from bitwatch.report.facts import Attempt, Gathered, ProcessSeen, Story
+from bitwatch.report.first_cause import finished
 from bitwatch.report.model import Finding, Verdict
 from bitwatch.report.standard_model import is_exact, number, same
 from bitwatch.report.words import called, moment, pids, span, wanted
@@ -59,8 +60,9 @@ def _attempts(story: Story) -> Iterator[str]:
         target = number(attempt.target)
         if target is not None and any(same(said, target) for said in built):
             text += "; it built the model that was asked for"
-        if attempt.done is not None:
-            when = f", at {moment(attempt.done.line.t)}" if attempt.done.line.t is not None else ""
+        done = finished(story, attempt)
+        if done is not None:
+            when = f", at {moment(done.line.t)}" if done.line.t is not None else ""
             text += f"; it says itself that it finished{when}"
         yield f"{text}."
     if len(story.attempts) > MOST_ATTEMPTS:

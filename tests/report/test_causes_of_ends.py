@@ -80,6 +80,13 @@ def test_one_step_of_another_rank_does_not_make_a_failure_survived(tmp_path: Pat
     assert errors(made) == ["exception"] and "handled" not in ids(made)
 
 
+def test_a_training_that_goes_on_after_its_word_of_an_end_has_not_finished(tmp_path: Path) -> None:
+    made = made_of(tmp_path, steps(1, 30) + DONE + steps(31, 60) + ERROR)
+    assert errors(made) == ["exception"]
+    late = made_of(tmp_path, steps(1, 30) + DONE + steps(30, 30) + RETRIED)
+    assert errors(late) == [] and "after it had finished" in finding(late, "handled").title
+
+
 def test_a_failure_before_a_restart_was_not_survived(tmp_path: Path) -> None:
     restart = (
         f"I0824 07:20:00.7{TORCHRUN}943] [default] Worker group FAILED. 3/3 attempts left; will "
