@@ -1,4 +1,5 @@
-"""Findings about how attempts ended: the first cause and its echoes, or that nothing says it."""
+"""Findings about attempts: how many there are, that a loss is no number, that nothing says how
+one ended."""
 
 from __future__ import annotations
 
@@ -8,24 +9,20 @@ from collections.abc import Iterator, Sequence
 from bitwatch.attach.said import Line, Said
 from bitwatch.report import matching
 from bitwatch.report.facts import Attempt, Story, of_line
-from bitwatch.report.model import Evidence, Finding
+from bitwatch.report.first_cause import finished, first_cause
+from bitwatch.report.model import Finding
 from bitwatch.report.words import called, listed, moment, quoted, sentence, wanted
 from bitwatch.text import counted, duration
 
 EVIDENCE_LINES = 5
+SERIES = 2  # that are told of a log into which two trainings write
 YOUNG_S = 120.0  # since the last change of a log, in which its training may well go on
-ECHOES = (  # what other ranks and launchers say because the first one has failed
-    "ChildFailedError", "SignalException", "DistBackendError", "DistNetworkError",
-    "BrokenPipeError", "ConnectionResetError", "KeyboardInterrupt", "SystemExit",
-)  # fmt: skip
-CAUSES = ("out-of-memory", "exception", "timeout", "failure", "signal")
 
 
 def find(story: Story, modified: float | None) -> Iterator[Finding]:
     yield from restarts(story)
     for attempt in story.attempts:
         yield from _not_finite(story, attempt)
-        yield from _causes(story, attempt)
         yield from _silent(story, attempt, modified)
 
 
@@ -52,163 +49,53 @@ def restarts(story: Story) -> Iterator[Finding]:
     )
 
 
-def has_cause(attempt: Attempt) -> bool:
-    return any(said.what in CAUSES for said in attempt.problems)
-
-
-def first_cause(attempt: Attempt) -> Said | None:
-    """The first thing that went wrong, before what others say because of it."""
-    problems = [said for said in attempt.problems if said.what in CAUSES]
-    if not problems:
-        return None
-    own = [said for said in problems if not _is_echo(said)]
-    of_report = [said for said in problems if said.what == "failure"]
-    return (own or of_report or problems)[0]
-
-
-def _is_echo(said: Said) -> bool:
-    if said.what in ("failure", "signal"):
-        return True
-    kind = str(said.values.get("type", "")).rpartition(".")[2]
-    return said.what == "exception" and kind in ECHOES
-
-
-def _causes(story: Story, attempt: Attempt) -> Iterator[Finding]:
-    cause = first_cause(attempt)
-    if cause is None:
-        return
-    others = [said for said in attempt.problems if said is not cause]
-    evidence = [of_line(cause.line), *(of_line(said.line) for said in others[:EVIDENCE_LINES])]
-    echoes = [said for said in others if said.what in CAUSES]
-    name = called(attempt, len(story.attempts))
-    match cause.what:
-        case "out-of-memory":
-            yield _no_memory(cause, name, evidence)
-        case "timeout":
-            yield _timed_out(cause, name, evidence)
-        case "exception":
-            yield _exception(cause, name, echoes, evidence)
-        case _:
-            yield _failed(cause, name, evidence)
-    timeouts = [said for said in echoes if said.what == "timeout"]
-    if cause.what != "timeout" and timeouts:
-        first = timeouts[0]
-        yield Finding(
-            id="timeout",
-            severity="info",
-            title=f"The time-out of {_who(first)} in {name} is an echo",
-            evidence=[of_line(cause.line), of_line(first.line)],
-            why="Other ranks waited in a collective for one that had failed before: "
-            f'"{quoted(cause.line.text, 120)}".',
-            next="Look at the first cause; a longer time-out would only make the wait longer.",
-        )
-
-
-def _no_memory(cause: Said, name: str, evidence: list[Evidence]) -> Finding:
-    host = cause.values.get("where") == "host"
-    gpu, wanted_mib = cause.values.get("gpu"), cause.values.get("wanted_mib")
-    where = "The machine" if host else f"GPU {gpu}" if gpu is not None else "A GPU"
-    more = f" when {wanted_mib:,.0f} MiB more were wanted" if _is_number(wanted_mib) else ""
-    return Finding(
-        id="out-of-memory",
-        severity="error",
-        title=f"{where} ran out of memory in {name}{more}",
-        evidence=evidence,
-        why="The training wants more memory than there is, or others held some of it: that is a "
-        "matter of its configuration and of the machine, and no defect of the hardware.",
-        next="`bitwatch plan` says what each rank needs; "
-        + (
-            "fewer workers or a smaller buffer need less memory of the host."
-            if host
-            else "a smaller micro_batch or activation checkpointing needs less."
-        ),
-    )
-
-
-def _timed_out(cause: Said, name: str, evidence: list[Evidence]) -> Finding:
-    operation = cause.values.get("operation")
-    during = f" in {quoted(str(operation), 40)}" if operation else ""
-    return Finding(
-        id="timeout",
-        severity="error",
-        title=f"{_who(cause)} waited{during} until the time-out in {name}",
-        evidence=evidence,
-        why="A collective waits for all ranks, and one did not come. No earlier error is in the "
-        "evidence, so which one and why cannot be told: a rank without data, one at another "
-        "step, one that was stopped, or the network.",
-        next="Look at the logs of the other ranks from before this time; stacks of a rank that "
-        "still waits say where (key s in bitwatch).",
-    )
-
-
-def _exception(cause: Said, name: str, echoes: Sequence[Said], evidence: list[Evidence]) -> Finding:
-    kind = quoted(str(cause.values.get("type", "an exception")), 80)
-    where = cause.values.get("where")
-    why = f"The innermost place is {quoted(str(where), 120)}." if where else ""
-    if echoes:
-        why += f" {counted(len(echoes), 'later line')} about failures may be echoes of it."
-    rank = cause.values.get("rank")
-    return Finding(
-        id="exception",
-        severity="error",
-        title=f"{f'Rank {rank}' if rank is not None else 'A process'} failed in {name} with "
-        f"{kind}: {quoted(str(cause.values.get('message', '')) or cause.line.text, 160)}",
-        evidence=evidence,
-        why=why.strip(),
-        next="It is the first error; mend this one, and look at the others only if they stay.",
-    )
-
-
-def _failed(cause: Said, name: str, evidence: list[Evidence]) -> Finding:
-    values = cause.values
-    signal = values.get("signal")
-    how = f"by {quoted(str(signal), 20)}" if signal else f"with exit code {values.get('exit_code')}"
-    if not signal and values.get("exit_code") is None:
-        how = "without saying how"
-    pid = f" (pid {values['pid']})" if values.get("pid") is not None else ""
-    why = "The launcher's report names it as the first; no traceback of it is in the evidence."
-    if "KILL" in str(signal) or values.get("exit_code") == -9:
-        why += (
-            " SIGKILL comes from outside: the kernel for lack of memory, or somebody. The log "
-            "does not say which; the kernel's own log does."
-        )
-    return Finding(
-        id="rank-died",
-        severity="error",
-        title=f"{_who(cause)}{pid} ended in {name} {how}",
-        evidence=evidence,
-        why=why,
-        next="Look at that rank's own log, and at `dmesg` for a kill by the kernel.",
-    )
-
-
 def _not_finite(story: Story, attempt: Attempt) -> Iterator[Finding]:
-    bad = next((run.nonfinite for run in attempt.steps if run.nonfinite is not None), None)
-    if bad is None:
+    bad = [run for run in attempt.steps if run.nonfinite is not None]
+    if not bad:
         return
-    step = bad.values.get("step")
-    at = f"at step {step:,}" if isinstance(step, int) else "early"
+    run = next((run for run in bad if run.finite_again is None), bad[0])
+    assert run.nonfinite is not None
+    title = f"The loss of {called(attempt, len(story.attempts))} is no number"
+    if run.finite_again is not None:
+        yield Finding(
+            id="loss-not-finite",
+            severity="warning",
+            title=f"{title} {_at(run.nonfinite)}, and is one again {_at(run.finite_again)}",
+            evidence=[of_line(run.nonfinite.line), of_line(run.finite_again.line)],
+            why="Such a step was skipped, as a scaler of the loss does, or did no lasting harm: "
+            "parameters that are no numbers would not have given a loss again.",
+            next="A few such steps at the beginning are usual in half precision; if they come "
+            "again, lower the learning rate or look at the batch.",
+        )
+        return
     yield Finding(
         id="loss-not-finite",
         severity="error",
-        title=f"The loss of {called(attempt, len(story.attempts))} is no number {at}",
-        evidence=[of_line(bad.line)],
-        why="From then on the parameters are worth nothing, whatever is printed after it.",
+        title=f"{title} {_at(run.nonfinite)}",
+        evidence=[of_line(run.nonfinite.line)],
+        why="No later loss that could be read is a number: from then on the parameters are worth "
+        "nothing.",
         next="Go on from a checkpoint before it, with a lower learning rate or without the batch.",
     )
 
 
-def is_silent(attempt: Attempt) -> bool:
-    return attempt.done is None and not has_cause(attempt)
+def _at(said: Said) -> str:
+    step = said.values.get("step")
+    return f"at step {step:,}" if isinstance(step, int) else "early"
+
+
+def is_silent(story: Story, attempt: Attempt) -> bool:
+    return finished(story, attempt) is None and first_cause(story, attempt) is None
 
 
 def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[Finding]:
     """An attempt without an end: the next one begins, or the log stops."""
-    if not is_silent(attempt):
+    if not is_silent(story, attempt):
         return
     name = called(attempt, len(story.attempts))
     last = attempt.last
-    steps = _steps_said(attempt)
+    steps = _steps_said(story, attempt)
+    errors = last_errors(attempt)
     evidence = [of_line(attempt.loop.line)] if attempt.loop is not None else []
     evidence += [of_line(run.line) for run in [attempt.last_step] if run is not None]
     if last not in [
@@ -216,6 +103,7 @@ def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[
         attempt.last_step and attempt.last_step.line,
     ]:
         evidence.append(of_line(last))
+    evidence += [of_line(said.line) for said in errors if said.line != last]
     if attempt is not story.attempts[-1]:
         following = story.attempts[attempt.number]
         ended = matching.ended_at(story, attempt)
@@ -227,7 +115,7 @@ def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[
             severity="info",
             title=f"Nothing says how {name} ended: {called(following)} begins{after}; {steps}",
             evidence=[*evidence, of_line(following.begins)],
-            why="Neither an error nor an exit is in the log.",
+            why=_last_error(errors) or "Neither an error nor an exit is in the log.",
             next="Ask who started the next one, and whether this one was stopped first.",
         )
         return
@@ -241,11 +129,22 @@ def _silent(story: Story, attempt: Attempt, modified: float | None) -> Iterator[
         why=(
             f"It was written {duration(max(0.0, age_s or 0.0))} ago: it may well go on."
             if young
-            else "No error, no time-out, no exit is in it: that it ended, that it was stopped and "
-            "that it waited are all possible, and nothing in the evidence tells them apart."
+            else f"{_last_error(errors) or 'No error, no time-out, no exit is in it.'} That it ended, "
+            "that it was stopped and that it waited are all possible, and nothing in the evidence "
+            "tells them apart."
         ),
         next="Look whether its processes live: `bitwatch attach` shows them, and where they wait.",
     )
+
+
+def last_errors(attempt: Attempt) -> list[Said]:
+    """The last line that its log itself calls an error: all that there is of a silent end."""
+    return [said for said in attempt.problems if said.what in ("error", "exception")][-1:]
+
+
+def _last_error(errors: Sequence[Said]) -> str:
+    said = [f'The last error in it is "{quoted(one.line.text)}".' for one in errors]
+    return " ".join(said)
 
 
 def _age_s(last: Line, modified: float | None) -> float | None:
@@ -254,23 +153,22 @@ def _age_s(last: Line, modified: float | None) -> float | None:
     return None if written is None else time.time() - written
 
 
-def _steps_said(attempt: Attempt) -> str:
+def _steps_said(story: Story, attempt: Attempt) -> str:
     last = attempt.last_step
     if last is None:
         return "no step was ever printed"
-    step = last.values.get("step")
-    said = f"{step:,}" if isinstance(step, int) else f"of epoch {last.values.get('epoch')}"
-    return f"its last step is {said}"
+    if story.mixed:
+        runs = sorted(attempt.steps, key=lambda run: run.last.line.number)[-SERIES:]
+        ends = list(dict.fromkeys(_number(run.last) for run in runs))
+        if len(ends) > 1:
+            return f"its series of steps end at {listed(ends)}"
+    return f"its last step is {_number(last)}"
+
+
+def _number(said: Said) -> str:
+    step = said.values.get("step")
+    return f"{step:,}" if isinstance(step, int) else f"of epoch {said.values.get('epoch')}"
 
 
 def _place(line: Line) -> str:
     return f"line {line.number}" if line.number else "its last line"
-
-
-def _who(said: Said) -> str:
-    rank = said.values.get("rank")
-    return f"Rank {rank}" if rank is not None else "A rank"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)

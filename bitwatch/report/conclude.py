@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bitwatch.report import (
+    about_cause,
     about_data,
     about_end,
     about_files,
@@ -36,6 +37,7 @@ def conclude(gathered: Gathered) -> Report:
         findings += about_model.find(story)
         findings += about_data.find(story)
         findings += about_end.find(story, _modified(story))
+    findings += about_cause.find(stories)
     findings += about_processes.find(stories, gathered)
     findings += about_files.find(stories, gathered)
     findings += class_of_cause.find(stories, findings)

@@ -20,7 +20,8 @@ class StepRun(msgspec.Struct, kw_only=True):
     last: Said
     count: int = 1
     fell_back: bool = False
-    nonfinite: Said | None = None  # the first loss that is not a number
+    nonfinite: Said | None = None  # the first of its last losses that are not numbers
+    finite_again: Said | None = None  # the first loss after those that is one
 
 
 class LogSeen(msgspec.Struct, kw_only=True):
@@ -36,6 +37,7 @@ class LogSeen(msgspec.Struct, kw_only=True):
     begins: float | None = None  # the first and the last time that its lines bear
     ends: float | None = None
     said: list[Said | StepRun] = []
+    went_on: dict[int, Said] = {}  # by the line of an end: a step that shows it was none
     mixed: list[Line] = []
     backwards: tuple[Line, Line] | None = None  # two lines, the later one with an earlier time
     left_out: int = 0  # of what it says, where that is too much to keep

@@ -20,6 +20,9 @@ RECENT = 64  # steps heard since a series was written to, for it to be still ali
 SWITCHES = 3  # between two series, until they are two trainings
 MIXED_KEPT = 6
 BACKWARDS_S = 2.0  # between loggers of several processes
+ENDS = ("out-of-memory", "exception", "timeout", "failure", "signal", "done")
+SURVIVED_BY = 2  # steps after an end: one may be another rank's, on its way already
+MOST_AWAITING = 200  # ends after which steps are awaited at a time
 
 Key = tuple[str, object]
 
@@ -44,6 +47,16 @@ class _Track:
         self.run.count += 1
 
 
+class _End:
+    """What may have ended the training, if no steps follow. `reached`: how far it is known to
+    be."""
+
+    def __init__(self, line: int, reached: float) -> None:
+        self.line = line
+        self.reached = reached
+        self.steps = 0
+
+
 class Keeper:
     """Hears what one log says, in order."""
 
@@ -57,6 +70,8 @@ class Keeper:
         self._key: Key = ("", None)  # of the last step
         self._switches = 0
         self._latest: Line | None = None
+        self._reached = -math.inf  # by the last step
+        self._awaiting: list[_End] = []
 
     def hear(self, said: Said) -> None:
         self._heard += 1
@@ -64,6 +79,8 @@ class Keeper:
         if said.what == "step":
             self._step(said)
             return
+        if said.what in ENDS and said.line.number and len(self._awaiting) < MOST_AWAITING:
+            self._awaiting.append(_End(said.line.number, self._reached))
         count = self._counts[said.what] = self._counts.get(said.what, 0) + 1
         if count <= FIRST_KEPT:
             self._kept.append((self._heard, said))
@@ -92,10 +109,14 @@ class Keeper:
         position = position_of(said)
         if position is None:
             return
+        self._reached = position
+        if self._awaiting:
+            self._goes_on(said, position)
         key = (said.dialect, said.values.get("steps"))
         same = self._tracks[key] if key == self._key else []
         if len(same) == 1 and position > same[0].position and is_finite(said):
             same[0].goes_on(said, position)  # as nearly all lines of a long log
+            _judge_loss(same[0].run, said)
             same[0].heard_at = self._heard
             return
         self._key = key
@@ -108,8 +129,17 @@ class Keeper:
         else:
             track = self._begin(said, position, tracks)
         track.heard_at = self._heard
-        if track.run.nonfinite is None and not is_finite(said):
-            track.run.nonfinite = said
+        _judge_loss(track.run, said)
+
+    def _goes_on(self, said: Said, position: float) -> None:
+        """Which ends were none, now that this step is there."""
+        for end in self._awaiting:
+            if position > end.reached:
+                end.reached = position
+                end.steps += 1
+                if end.steps == SURVIVED_BY:
+                    self.log.went_on[end.line] = said
+        self._awaiting = [one for one in self._awaiting if one.steps < SURVIVED_BY]
 
     def _track_for(self, said: Said, position: float, tracks: list[_Track]) -> _Track | None:
         """The series that this step goes on; None for a new one. The current one is last."""
@@ -163,6 +193,15 @@ def is_finite(said: Said) -> bool:
     if isinstance(loss, str):
         return loss.strip().lower().lstrip("+-") not in ("nan", "inf", "infinity")
     return loss is None or math.isfinite(loss)
+
+
+def _judge_loss(run: StepRun, said: Said) -> None:
+    """A loss that is no number may be one step's, which was skipped, or the end of the model."""
+    if not is_finite(said):
+        if run.nonfinite is None or run.finite_again is not None:
+            run.nonfinite, run.finite_again = said, None
+    elif run.nonfinite is not None and run.finite_again is None and "loss" in said.values:
+        run.finite_again = said
 
 
 def _was_whole(track: _Track) -> bool:

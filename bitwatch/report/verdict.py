@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bitwatch.report import about_model, matching
 from bitwatch.report.about_end import is_silent
 from bitwatch.report.facts import Attempt, Gathered, ProcessSeen, Story
+from bitwatch.report.first_cause import finished
 from bitwatch.report.model import Finding, Verdict
 from bitwatch.report.standard_model import is_exact, number, same
 from bitwatch.report.words import called, moment, pids, span, wanted
@@ -15,7 +16,7 @@ from bitwatch.text import duration
 MOST_ATTEMPTS = 8  # that are told one by one
 FROM_FINDINGS = {  # whose titles say what is shown
     "target-lowered", "target-raised", "count-is-shard", "parameters-differ",
-    "workers-exceed-shards", "out-of-memory", "timeout", "exception", "rank-died",
+    "workers-exceed-shards", "out-of-memory", "timeout", "exception", "rank-died", "stopped",
     "loss-not-finite", "absence-contradicted", "two-trainings", "clocks-disagree",
 }  # fmt: skip
 
@@ -59,8 +60,9 @@ def _attempts(story: Story) -> Iterator[str]:
         target = number(attempt.target)
         if target is not None and any(same(said, target) for said in built):
             text += "; it built the model that was asked for"
-        if attempt.done is not None:
-            when = f", at {moment(attempt.done.line.t)}" if attempt.done.line.t is not None else ""
+        done = finished(story, attempt)
+        if done is not None:
+            when = f", at {moment(done.line.t)}" if done.line.t is not None else ""
             text += f"; it says itself that it finished{when}"
         yield f"{text}."
     if len(story.attempts) > MOST_ATTEMPTS:
@@ -105,7 +107,7 @@ def _unknown(story: Story) -> Iterator[str]:
         if before is not None and now is not None and now != before and not story.mixed:
             yield f"Who or what changed the target from {before:,} to {now:,}."
         before = now if now is not None else before
-    if not story.attempts or not is_silent(story.attempts[-1]):
+    if not story.attempts or not is_silent(story, story.attempts[-1]):
         return
     last = story.attempts[-1]
     if last.shards and not last.steps:

@@ -167,11 +167,12 @@ def test_a_log_that_is_nearly_all_warnings_is_heard_where_it_matters(
     monkeypatch.setattr(files, "FLOOD_LINES", 1000)
     flood = "".join(f"2025-08-24 07:15:00,000 [WARNING] odd thing {n}\n" for n in range(30_000))
     first, *rest = LOG.splitlines(keepends=True)
-    died = "Traceback (most recent call last):\nValueError: the end of it\n"
+    died = 'Traceback (most recent call last):\n  File "t.py", line 1, in f\n'
+    died += "ValueError: the end of it\n"
     path = write(tmp_path, "flood.log", first + flood + "".join(rest) + flood + died)
     made = report(path)
     assert [one.line for one in finding(made, "target-lowered").evidence] == [1, 30_004]
     assert "the end of it" in finding(made, "exception").title
-    assert finding(made, "exception").evidence[0].line == 60_010
+    assert finding(made, "exception").evidence[0].line == 60_011
     assert any("only those at its end were heard" in note for note in made.notes)
     assert len(made.timeline) < 500

@@ -202,6 +202,13 @@ FACTS: tuple[Rule, ...] = (
     ),
     Rule(
         "deepspeed",
+        "done",
+        "exits successfully",
+        r"\[launch\.py:\d+:main\] Process \d+ exits successfully",
+        "[2023-07-25 21:49:30,990] [INFO] [launch.py:347:main] Process 3456 exits successfully.",
+    ),
+    Rule(
+        "deepspeed",
         "checkpoint",
         "saved",
         r"\[Torch\] Saved (?P<path>\S*global_step(?P<step>\d+)\S*?)\.?\s*$",

@@ -76,6 +76,23 @@ TROUBLES: tuple[Rule, ...] = (
         then=restarts,
     ),
     Rule(
+        "deepspeed",
+        "failure",
+        "exits with return code",
+        r"\] exits with return code = (?P<exit_code>-?[1-9]\d*)\s*$",
+        "[2023-07-25 21:10:00,985] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python',"
+        " '-u', 'train.py'] exits with return code = -9",
+        then=exit_status,
+    ),
+    Rule(
+        "slurm",
+        "error",
+        "slurmstepd: error: ***",
+        r"^slurmstepd: error: \*{3} (?P<message>.*\bCANCELLED\b.*?)\s*\**$",
+        "slurmstepd: error: *** JOB 77 ON node1 CANCELLED AT 2025-08-24T10:01:00 DUE TO TIME"
+        " LIMIT ***",
+    ),
+    Rule(
         "nccl",
         "timeout",
         "watchdog caught collective",
