@@ -36,7 +36,7 @@ def of_training(home: Path, training: Training) -> RunDir:
         known = _known(home, {training.root, *(m.stat.key for m in training.members)})
         return known or _made(
             home,
-            _name_of(training),
+            name_of(training),
             command=training.command.split(),
             root=training.root,
             logs=[log.path for log in training.logs],
@@ -192,7 +192,7 @@ def device_of(members: Sequence[Member]) -> str:
     return "cuda" if any(facts.gpu_files(member.stat) for member in ranks) else "cpu"
 
 
-def _name_of(training: Training) -> str:
+def name_of(training: Training) -> str:
     """After its program: what a person would call it."""
     ranks = [member.command for member in training.members if member.role == "rank"]
     for command in (*ranks, training.command):

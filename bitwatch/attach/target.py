@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +13,8 @@ from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense import training
 from bitwatch.sense.training import NoTraining, Training
-from bitwatch.text import counted, literal
+from bitwatch.text import counted, duration, literal
 
-COMMAND_CHARACTERS = 60
 LARGEST_PID = 1 << 22  # that any Linux gives out
 
 Target = RunDir | Training | Path
@@ -51,12 +51,11 @@ def words(found: Sequence[Training]) -> str:
 
 
 def summary(found: Training) -> str:
-    """What runs, and with how many ranks and workers."""
-    command = literal(found.command)
-    if len(command) > COMMAND_CHARACTERS:
-        command = f"{command[: COMMAND_CHARACTERS - 1]}…"
+    """What runs, since when, and with how many ranks and workers."""
     workers = sum(member.role == "worker" for member in found.members)
-    return f"{command}, {counted(found.ranks, 'rank')}, {counted(workers, 'worker')}"
+    age = duration(max(0.0, time.time() - found.started))
+    many = f"{counted(found.ranks, 'rank')}, {counted(workers, 'worker')}"
+    return f"{foreign.name_of(found)}, {many}, for {age} in {literal(found.directory)}"
 
 
 def _of_pid(word: str) -> Target:
