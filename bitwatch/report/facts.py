@@ -10,6 +10,7 @@ import msgspec
 
 from bitwatch.attach.said import Line, Said
 from bitwatch.report.model import Entry, Evidence, Finding
+from bitwatch.report.standard_model import MOST_RANKS
 
 
 class StepRun(msgspec.Struct, kw_only=True):
@@ -132,6 +133,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     hardware: Said | None = None
     loop: Said | None = None  # its training loop begins
     steps: list[StepRun] = []
+    again: list[Said] = []  # steps that begin anew: of an epoch or of a restart
     evaluations: int = 0
     checkpoint: Said | None = None  # the last
     shards: list[Said] = []  # warnings of workers that exceed shards
@@ -143,9 +145,10 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     @property
     def gpus(self) -> int | None:
-        """How many its log names; torchrun starts a rank on each."""
+        """How many its log names, if that can be; torchrun starts a rank on each."""
         count = self.hardware.values.get("gpus") if self.hardware else None
-        return int(count) if isinstance(count, int | float) and count >= 1 else None
+        believed = isinstance(count, int | float) and 1 <= count <= MOST_RANKS
+        return int(count) if believed else None
 
     @property
     def last_step(self) -> Said | None:
