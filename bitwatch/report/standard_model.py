@@ -90,17 +90,32 @@ def share_of(count: int, target: int, ranks: int | None, shape: Shape | None) ->
     for tried in [ranks] if ranks else range(max(2, lowest), min(highest, MOST_RANKS) + 1):
         if tried < 2:
             continue
-        held = _held(shape, tried) if shape is not None else ()
+        held = _held(shape, tried, count) if shape is not None else ()
         known = guard.Target(where="", built=target, held=held, ranks=tried)
         if words := guard.share_of(count, known):
             return Share(words, tried)
     return None
 
 
+def _held(shape: Shape, ranks: int, count: int) -> tuple[int, ...]:
+    """What each rank of FSDP2 holds, if one of them holds so much: a walk over all tensors,
+    which is only made where ranks at the few places at which a tensor ends show that."""
+    each = [(rows, numbers, -(-rows // ranks)) for rows, numbers in _by_rows(shape)]
+    places = {0, *(rows // chunk + more for rows, _, chunk in each for more in (0, 1))}
+    for rank in places:
+        parts = (min(chunk, max(0, rows - rank * chunk)) * n for rows, n, chunk in each)
+        if rank < ranks and sum(parts) == count:
+            return tuple(parameters.held(shape.tensors(), ranks))
+    return ()
+
+
 @functools.lru_cache(maxsize=256)
-def _held(shape: Shape, ranks: int) -> tuple[int, ...]:
-    """What each rank of FSDP2 holds: a walk over all tensors."""
-    return tuple(parameters.held(shape.tensors(), ranks))
+def _by_rows(shape: Shape) -> list[tuple[int, int]]:
+    """How many rows the tensors have, and how many numbers a row of all of that many has."""
+    found: dict[int, int] = {}
+    for rows, *rest in shape.tensors():
+        found[rows] = found.get(rows, 0) + math.prod(rest)
+    return list(found.items())
 
 
 def _named(configuration: Said) -> Shape | None:
