@@ -147,8 +147,9 @@ class Attempt(msgspec.Struct, kw_only=True):
     def gpus(self) -> int | None:
         """How many its log names, if that can be; torchrun starts a rank on each."""
         count = self.hardware.values.get("gpus") if self.hardware else None
-        believed = isinstance(count, int | float) and 1 <= count <= MOST_RANKS
-        return int(count) if believed else None
+        if not isinstance(count, int | float) or not 1 <= count <= MOST_RANKS:
+            return None
+        return int(count)
 
     @property
     def last_step(self) -> Said | None:
