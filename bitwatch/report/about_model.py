@@ -199,7 +199,8 @@ def _differs(story: Story, attempt: Attempt, said: Said) -> Finding:
     count, target = number(said), number(attempt.target)
     assert count is not None and target is not None and attempt.target is not None
     ranks, _ = ranks_of(story, attempt)
-    why = f"It is not the target, and no share of it on {ranks or 'any number of'} ranks."
+    up_to = f"up to {standard_model.MOST_RANKS:,}"
+    why = f"It is not the target, and no share of it on {ranks or up_to} ranks."
     for earlier in story.attempts[max(0, attempt.number - 1 - EARLIER) : attempt.number - 1]:
         was = number(earlier.target)
         if was and was != target:
