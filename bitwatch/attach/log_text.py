@@ -20,6 +20,7 @@ STRETCH_BYTES = 16 << 10  # of a bar that is one line; as much is held of a line
 RAW_LONGEST_BYTES = 1 << 20  # a longer line is shown in pieces where nothing may be left out
 SAMPLE_BYTES = 8 << 10  # what is looked at to tell a log from a binary file
 MOST_CONTROLS = 0.1  # of a text
+MOST_ZEROED = 4  # stretches of zeros in the beginning of a text
 
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -55,12 +56,19 @@ def encoding_of(beginning: bytes) -> str:
 
 def looks_binary(beginning: bytes) -> bool:
     """Whether a file that begins so is no text. Zeros before the text are not held against it:
-    a log that was truncated under its writer begins with them."""
+    a log that was truncated under its writer begins with them. Nor are a few stretches of zeros
+    in it, which a loss of power leaves."""
     if encoding_of(beginning).startswith("utf-16"):
         return False
     sample = beginning[:SAMPLE_BYTES].lstrip(b"\0")
     if b"\0" in sample:
-        return True
+        if len(re.findall(rb"\0+", sample)) > MOST_ZEROED:
+            return True
+        sample = sample.replace(b"\0", b"")
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(sample)  # its end may be cut
+        except UnicodeDecodeError:
+            return True
     controls = sum(byte < 32 and byte not in TEXT_CONTROLS for byte in sample)
     return controls > MOST_CONTROLS * len(sample)
 

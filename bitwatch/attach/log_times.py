@@ -1,11 +1,12 @@
 """The time that a line of a log bears, in the ways that loggers write it.
 
-Loggers write local time unless they name a zone. Where the year is missing it is the newest
-one in which the line is not later than its file.
+Loggers write local time unless they name a zone. Where the year is missing it is that of the
+stamps with one in the same log, else the newest in which the line is not later than its file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 SEARCHED = 96  # characters of a line: a time stands at its beginning, after prefixes
 DAY_S = 86400.0
+MARGIN = 2  # characters before a stamp that a logger has written, and not a text
 MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?!\d)"
@@ -34,6 +36,7 @@ class Times:
         self.near = near
         self._whole = ""  # the last stamp up to its second: lines come many in a second
         self._whole_t = 0.0
+        self._dated: float | None = None  # of the last line that begins with a whole date
 
     def read(self, text: str) -> float | None:
         """None when the line bears no time, or an impossible one."""
@@ -61,6 +64,8 @@ class Times:
             else:
                 self._whole_t = _local_t(*numbers)
             self._whole = whole
+            if found.start() <= MARGIN:
+                self._dated = self._whole_t
         return self._whole_t + _fraction(fraction)
 
     def _local(
@@ -69,12 +74,24 @@ class Times:
         hour, minute, second = (int(part or 0) for part in clock[:3])
         if year is not None:
             return _local_t(year, month, day, hour, minute, second) + _fraction(clock[3])
+        if self._dated is not None:
+            return _nearest(self._dated, month, day, hour, minute, second) + _fraction(clock[3])
         near = time.time() if self.near is None else self.near
         year = time.localtime(near + DAY_S).tm_year
         t = _local_t(year, month, day, hour, minute, second)
         if t > near + DAY_S:
             t = _local_t(year - 1, month, day, hour, minute, second)
         return t + _fraction(clock[3])
+
+
+def _nearest(dated: float, *rest: int) -> float:
+    """In the year in which it is nearest to another line's time. Raises ValueError."""
+    middle = time.localtime(dated).tm_year
+    found = []
+    for year in (middle - 1, middle, middle + 1):
+        with contextlib.suppress(ValueError):  # the 29th of February
+            found.append(_local_t(year, *rest))
+    return min(found, key=lambda t: abs(t - dated))
 
 
 def _slashed(found: re.Match[str]) -> tuple[int | None, int, int, tuple[str | None, ...]]:

@@ -145,6 +145,8 @@ class RunDir:
 
     def holder(self) -> Holder | None:
         """Who wrote itself into the lock file last (it may be dead: see `lock_is_held`)."""
+        if not self.lock_file.is_file():
+            return None
         try:
             return msgspec.json.decode(self.lock_file.read_bytes(), type=Holder)
         except (OSError, msgspec.MsgspecError):
@@ -152,8 +154,8 @@ class RunDir:
 
     def lock_is_held(self) -> bool:
         """Whether a live process holds the lock. Needs no right to write."""
-        try:
-            fd = os.open(self.lock_file, os.O_RDONLY | os.O_CLOEXEC)
+        try:  # never waits: a pipe may lie where the lock should
+            fd = os.open(self.lock_file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             return False
         try:

@@ -13,7 +13,7 @@ from bitwatch.report.model import Evidence, Finding
 from bitwatch.text import counted
 
 EVIDENCE_LINES = 4  # of one warning that is printed again and again
-MOST = 1_000_000  # shards, workers or ranks that are believed
+MOST = 50_000  # shards, workers or readers that are believed: each reader is gone through
 NOT_EXPLAINED = (
     "What it does not explain: a run that makes no progress. With today's `datasets` the warning "
     "alone ends cleanly; that it stopped this run is not shown."

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bitwatch.report.facts import FolderSeen, Gathered, ProcessSeen, Story, of_line, of_process
 from bitwatch.report.model import Evidence, Finding
+from bitwatch.report.paths import is_inside
 from bitwatch.report.words import called, listed, pids, wanted
 from bitwatch.text import counted
 
@@ -40,12 +41,12 @@ def _contradicted(
     inside = [
         story
         for story in stories
-        if story.attempts and any(log.path.startswith(folder.path) for log in story.logs)
+        if story.attempts and any(is_inside(log.path, folder.path) for log in story.logs)
     ]
     shown: list[ProcessSeen] = [
         process
         for process in gathered.processes
-        if process.role != "other" and process.source.startswith(folder.path)
+        if process.role != "other" and is_inside(process.source, folder.path)
     ]
     if not folder.absent or not (inside or shown):
         return

@@ -19,6 +19,13 @@ BY_ITSELF = re.compile(
     r"(?:reduc|shrink|lower)\w* (?:the )?(?:model|layers|parameters|d_model|target)",
     re.IGNORECASE,
 )
+# Counts of parts of a model: "Embedding parameters: 4,096", "layer 3 has 50,358,272 parameters"
+OF_A_PART = re.compile(
+    r"\b(?:embeddings?|encoder|decoder|(?:lm[ _])?head|attention|attn|mlp|adapters?|lora|"
+    r"(?:layer|block|stage|expert)s?[ _.#]?\d*)[\s:=(|]{1,4}(?:has |with )?(?:param|\d)",
+    re.IGNORECASE,
+)
+EARLIER = 20  # attempts whose targets a count is compared with
 NEXT_TARGET = (
     "Find out who changed the configuration between the two lines. With model.expected_parameters "
     "= {target} bitwatch refuses to train anything else."
@@ -39,15 +46,22 @@ def targets(story: Story) -> Iterator[Finding]:
         if now is None:
             continue
         was = number(before.target) if before else None
-        if before is not None and was is not None and was != now:
+        if before is not None and was is not None and target_changed(before, attempt):
             yield _changed(story, before, attempt, was, now)
         before = attempt
+
+
+def target_changed(before: Attempt, after: Attempt) -> bool:
+    """1.21B and 1,208,606,722 are one target."""
+    if before.target is None or after.target is None:
+        return False
+    return not standard_model.same(before.target, after.target)
 
 
 def _changed(story: Story, before: Attempt, after: Attempt, was: int, now: int) -> Finding:
     assert before.target is not None and after.target is not None
     lowered = now < was
-    said = _says_so(story, before, after)
+    said = says_so(story, before, after)
     by = "the log says how" if said else NOT_IN_EVIDENCE
     evidence = [of_line(before.target.line), *map(of_line, said), of_line(after.target.line)]
     why = [
@@ -75,7 +89,7 @@ def _changed(story: Story, before: Attempt, after: Attempt, was: int, now: int) 
     )
 
 
-def _says_so(story: Story, before: Attempt, after: Attempt) -> list[Line]:
+def says_so(story: Story, before: Attempt, after: Attempt) -> list[Line]:
     """Lines from one target to the other that say that the model is made smaller."""
     found = []
     for attempt in story.attempts[before.number - 1 : after.number]:
@@ -104,28 +118,48 @@ def ranks_of(story: Story, attempt: Attempt) -> tuple[int | None, Said | None]:
 
 
 def counts(story: Story) -> Iterator[Finding]:
-    """What each printed count is: the target (nothing to say), a shard of it, or neither."""
+    """What each printed count is: the target (nothing to say), a shard of it, a part of the
+    model, or none of them. Where one is the target, the others are of its parts; where none is,
+    the largest is the model's."""
     for attempt in story.attempts:
-        target = number(attempt.target)
-        seen: set[int] = set()
-        for said in attempt.built:
-            count = number(said)
-            if count is None or target is None or count in seen:
+        if attempt.target is None or number(attempt.target) is None:
+            continue
+        each = {count: said for said in reversed(attempt.built) if (count := number(said))}
+        whole = any(standard_model.same(said, attempt.target) for said in each.values())
+        others = []
+        for said in reversed(each.values()):
+            if standard_model.same(said, attempt.target):
                 continue
-            seen.add(count)
-            if standard_model.same(said, target):
-                continue
+            part = bool(OF_A_PART.search(said.line.text))
             share, source = share_in(story, attempt, said)
-            if share is not None:
+            if share is not None and (source is not None or not (whole or part)):
                 yield _is_share(story, attempt, said, share, source)
-            elif not said.values.get("shard"):
-                yield _differs(story, attempt, said, target)
+            elif not (whole or part or said.values.get("shard")):
+                others.append(said)
+        if others:
+            largest = max(others, key=lambda said: number(said) or 0)
+            if not _may_be_share(story, attempt, largest):
+                yield _differs(story, attempt, largest)
+
+
+def _may_be_share(story: Story, attempt: Attempt, said: Said) -> bool:
+    """Whether it is about what a rank would hold of a target that is printed rounded."""
+    count, target = number(said), number(attempt.target)
+    ranks, _ = ranks_of(story, attempt)
+    if not count or not target or not ranks or _both_exact(said, attempt):
+        return False
+    return abs(count * ranks - target) <= standard_model.ROUNDED * target
+
+
+def _both_exact(said: Said, attempt: Attempt) -> bool:
+    assert attempt.target is not None
+    return standard_model.is_exact(said) and standard_model.is_exact(attempt.target)
 
 
 def share_in(story: Story, attempt: Attempt, said: Said) -> tuple[Share | None, Said | None]:
     """What share of its target a count is, with the line that tells the ranks."""
     count, target = number(said), number(attempt.target)
-    if count is None or target is None or not standard_model.is_exact(said):
+    if count is None or target is None or not _both_exact(said, attempt):
         return None, None
     ranks, source = ranks_of(story, attempt)
     fits = shape(attempt, target)
@@ -161,12 +195,13 @@ def _is_share(
     )
 
 
-def _differs(story: Story, attempt: Attempt, said: Said, target: int) -> Finding:
-    count = number(said)
-    assert count is not None and attempt.target is not None
+def _differs(story: Story, attempt: Attempt, said: Said) -> Finding:
+    count, target = number(said), number(attempt.target)
+    assert count is not None and target is not None and attempt.target is not None
     ranks, _ = ranks_of(story, attempt)
-    why = f"It is not the target, and no share of it on {ranks or 'any number of'} ranks."
-    for earlier in story.attempts[: attempt.number - 1]:
+    up_to = f"up to {standard_model.MOST_RANKS:,}"
+    why = f"It is not the target, and no share of it on {ranks or up_to} ranks."
+    for earlier in story.attempts[max(0, attempt.number - 1 - EARLIER) : attempt.number - 1]:
         was = number(earlier.target)
         if was and was != target:
             share = standard_model.share_of(count, was, ranks, shape(earlier, was))
@@ -174,11 +209,12 @@ def _differs(story: Story, attempt: Attempt, said: Said, target: int) -> Finding
                 why += f" It fits the earlier target {was:,}" + (
                     f": {share.words}." if share else "."
                 )
-    if not standard_model.is_exact(said):
-        why += " It is printed rounded, so it cannot be told what it is a share of."
+    exact = _both_exact(said, attempt)
+    if not exact:
+        why += " One of them is printed rounded, so it cannot be told what it is a share of."
     return Finding(
         id="parameters-differ",
-        severity="error" if standard_model.is_exact(said) else "warning",
+        severity="error" if exact else "warning",
         title=f"The model has {count:,} parameters, and the target was {target:,}",
         evidence=[of_line(attempt.target.line), of_line(said.line)],
         why=why,

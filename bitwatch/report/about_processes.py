@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bitwatch.attach.said import Line
 from bitwatch.report import matching
+from bitwatch.report.attempts import ENDS
 from bitwatch.report.facts import (
     Attempt,
     Gathered,
@@ -25,6 +26,12 @@ NEXT = (
     "`bitwatch clean` lists what still lives with its proof and ends it by its pid, or end exactly "
     "these by their pid. Neither `pkill -f multiprocessing.spawn` nor a GPU reset is a remedy: "
     "they end everybody else's jobs too, and leave semaphores behind."
+)
+
+
+NEXT_UNSURE = (
+    "`bitwatch attach` shows whether they train, and `bitwatch clean` lists what is left over, "
+    "with its proof. End nothing before that is known."
 )
 
 
@@ -48,8 +55,31 @@ def _leftovers(
         for process in attempt.processes
         if process.alive is not False and _was_listed_after(process, over, taken)
     ]
-    if not left:
-        return
+    gone_on = [process for process in left if _may_go_on(process, story, attempt)]
+    for some, unsure in (([p for p in left if p not in gone_on], False), (gone_on, True)):
+        if some:
+            yield _left(story, attempt, some, listings, unsure)
+
+
+def _may_go_on(process: ProcessSeen, story: Story, attempt: Attempt) -> bool:
+    """Whether the next attempt may be this very process's: torchrun restarts its ranks and goes
+    on itself, and a program that begins anew without an end has no new processes."""
+    later = story.attempts[attempt.number :]
+    if not later:
+        return False
+    if process.role == "agent" and any(one.restart is not None for one in later):
+        return True
+    ended = attempt.done is not None or any(said.what in ENDS for said in attempt.problems)
+    return not ended and process.role not in {p.role for one in later for p in one.processes}
+
+
+def _left(
+    story: Story,
+    attempt: Attempt,
+    left: Sequence[ProcessSeen],
+    listings: Sequence[ListingSeen],
+    unsure: bool,
+) -> Finding:
     name = called(attempt, len(story.attempts))
     begins = attempt.begins.t
     evidence = [of_line(attempt.begins), *map(of_process, left[:EVIDENCE_PROCESSES])]
@@ -63,20 +93,27 @@ def _leftovers(
     why = [
         f"{'They' if len(left) > 1 else 'It'} started {span(left, begins)} the first line of {name} "
         f"({wanted(attempt)}, {moment(begins)}), and the listing was taken after {after}.",
+        f" The same {'process' if len(left) == 1 else 'processes'} may have gone on with "
+        f"{called(story.attempts[attempt.number])}: nothing shows that {name} ended them."
+        if unsure
+        else "",
         _defunct(left),
         " " + " ".join(sorted({f"Their start: {p.inferred}." for p in left if p.inferred})[:2]),
         _prose(listings, evidence),
         " A listing is of its time: whether they live now it does not say.",
     ]
-    roles = sorted({p.role for p in left})
-    yield Finding(
+    roles = listed(sorted({p.role for p in left}))
+    many, verb = counted(len(left), "process"), "is" if len(left) == 1 else "are"
+    title = f"{many} of {name} {verb} left over ({roles})"
+    if unsure:
+        title = f"{many} that started with {name} {verb} still there ({roles})"
+    return Finding(
         id="leftovers",
-        severity="warning",
-        title=f"{counted(len(left), 'process')} of {name} "
-        f"{'is' if len(left) == 1 else 'are'} left over ({listed(roles)}): {pids(left)}",
+        severity="info" if unsure else "warning",
+        title=f"{title}: {pids(left)}",
         evidence=evidence,
         why="".join(why).replace("  ", " "),
-        next=NEXT,
+        next=NEXT_UNSURE if unsure else NEXT,
     )
 
 
@@ -134,17 +171,23 @@ def _unmatched(stories: Sequence[Story], gathered: Gathered) -> Iterator[Finding
     yield Finding(
         id="processes-without-attempt",
         severity="info",
-        title=f"{counted(len(left), 'process')} that look like a training's belong to no attempt "
-        f"that the evidence tells of: {pids(left)}",
+        title=f"{_that_look(len(left))} like a training's {'belongs' if len(left) == 1 else 'belong'} to "
+        f"no attempt that the evidence tells of: {pids(left)}",
         evidence=[of_process(process) for process in left[:EVIDENCE_PROCESSES]],
         why=why,
         next="Look who owns them before anything is ended; `bitwatch clean` lists what lives now.",
     )
 
 
+def _that_look(many: int) -> str:
+    return f"{counted(many, 'process')} that {'looks' if many == 1 else 'look'}"
+
+
 def _clocks(gathered: Gathered) -> Iterator[Finding]:
-    """Times that cannot all be right."""
+    """Times that cannot all be right. An hour that comes twice in a log is no such time where
+    clocks are set back."""
     why, evidence = [], []
+    set_back = True  # of all that is found
     for listing in gathered.listings:
         if listing.taken is None:
             continue
@@ -161,6 +204,7 @@ def _clocks(gathered: Gathered) -> Iterator[Finding]:
                 f"{pids(ahead)} began after the listing that shows them was written, by up to {by}."
             )
             evidence += [of_process(process) for process in ahead[:EVIDENCE_PROCESSES]]
+            set_back = False
     for log in gathered.logs:
         if log.modified is not None and log.ends is not None:
             ahead_s = log.ends - log.modified
@@ -170,22 +214,34 @@ def _clocks(gathered: Gathered) -> Iterator[Finding]:
                     f"{moment(log.ends)}, {duration(ahead_s)} later{_zone(ahead_s)}."
                 )
                 evidence += [of_line(log.last)] if log.last else []
+                set_back = False
         if log.backwards is not None:
             first, then = log.backwards
+            hour = is_one_hour_back(first, then)
+            set_back = set_back and hour
             why.append(
-                f"In {log.path} the time goes back from line {first.number} to {then.number}."
+                f"In {log.path} the time goes back from line {first.number} to {then.number}"
+                f"{': by an hour, as when summer time ends' if hour else ''}."
             )
             evidence += [of_line(first), of_line(then)]
     if why:
         yield Finding(
             id="clocks-disagree",
-            severity="warning",
-            title="Times in the evidence cannot all be right",
+            severity="info" if set_back else "warning",
+            title="The clock of a log goes back by an hour"
+            if set_back
+            else "Times in the evidence cannot all be right",
             evidence=evidence,
             why=" ".join(why),
             next="Compare the clocks and the time zones of the machines that the files come from; "
             "what is matched by time is doubtful until then.",
         )
+
+
+def is_one_hour_back(first: Line, then: Line) -> bool:
+    if first.t is None or then.t is None:
+        return False
+    return bool(_zone(first.t - then.t)) and round((first.t - then.t) / 1800.0) == 2
 
 
 def _zone(seconds: float) -> str:

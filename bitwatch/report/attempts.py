@@ -1,7 +1,8 @@
 """The attempts that a log tells of: where one begins, what it was to train, how far it came.
 
-A new target, a training loop that begins again, a step number that falls back and a restart by
-torchrun begin one. Lines that several ranks print at once do not.
+A new target, a training loop that begins again, a step number that falls back to the middle and
+a restart by torchrun begin one. Lines that several ranks print at once do not, and where a step
+number begins again without more it may as well be an epoch's.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ from pathlib import PurePath
 from bitwatch.attach.said import Line, Said
 from bitwatch.report.facts import Attempt, LogSeen, StepRun, Story
 from bitwatch.report.keep import position_of
+from bitwatch.report.standard_model import same
 
 AT_ONCE_S = 30.0  # in which the ranks of one attempt print the same line
 CLOSE_S = 900.0  # between the end of a log and the beginning of the one that continues it
+GAP_S = 600.0  # between two steps: longer than an evaluation, as a restart may take
+BANNERS = ("target", "configuration", "hardware", "built", "begins", "restart")
 ENDS = ("failure", "exception", "out-of-memory", "timeout")
 PROBLEMS = (*ENDS, "signal", "error")
 
 
-def stories(logs: Sequence[LogSeen]) -> list[Story]:
-    """Logs that continue one another are one story, whatever the order they are given in."""
+def stories(logs: Sequence[LogSeen], *, listed: bool = False) -> list[Story]:
+    """Logs that continue one another are one story, whatever the order they are given in.
+    `listed`: a listing of processes comes with them, as evidence of one training does."""
     told: list[Story] = []
     for log in sorted(logs, key=_place):
         for story in told:
-            if _continues(story.logs[-1], log):
+            if _continues(story.logs[-1], log, listed):
                 story.logs.append(log)
                 break
         else:
@@ -47,11 +52,24 @@ def _rotation(path: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _continues(before: LogSeen, log: LogSeen) -> bool:
+def _continues(before: LogSeen, log: LogSeen, listed: bool) -> bool:
+    """Rotations of one log do. Others only if nothing says that the first was all, and a listing
+    comes with them: two trainings, one after the other, are not one that was changed."""
     kin = _stem(before.path) == _stem(log.path)
     if before.ends is None or log.begins is None:
         return kin and before.ends is None and log.begins is None
-    return log.begins >= before.ends and (kin or log.begins - before.ends <= CLOSE_S)
+    close = listed and log.begins - before.ends <= CLOSE_S and not _finished(before)
+    return log.begins >= before.ends and (kin or close)
+
+
+def _finished(log: LogSeen) -> bool:
+    """Whether its last word of a training is that it is done."""
+    for said in reversed(log.said):
+        if isinstance(said, StepRun) or said.what in BANNERS:
+            return False
+        if said.what == "done":
+            return True
+    return False
 
 
 def _stem(path: str) -> str:
@@ -66,7 +84,8 @@ class _Teller:
         self._mixed = mixed
         self._attempts: list[Attempt] = []
         self._over = False
-        self._position: dict[object, float] = {}
+        self._announced = False  # something that a training says when it begins, since a step
+        self._lowest: dict[object, float] = {}  # a step that an epoch may begin with
 
     def tell(self, logs: Sequence[LogSeen]) -> list[Attempt]:
         for log in logs:
@@ -97,7 +116,7 @@ class _Teller:
                 if now.target is None:
                     again = self._over or bool(now.steps or now.built)
                 else:
-                    again = _number(now.target) != _number(said) or self._moved_on(now, said.line)
+                    again = not same(now.target, said) or self._moved_on(now, said.line)
                 return "a target is announced again" if again else ""
             case "configuration" | "hardware":
                 known = now.configuration if said.what == "configuration" else now.hardware
@@ -123,24 +142,39 @@ class _Teller:
         number = len(self._attempts) + 1
         self._attempts.append(Attempt(number=number, begins=line, last=line, why=why))
         self._over = False
-        self._position = {}
+        self._lowest = {}
 
     def _steps(self, run: StepRun) -> None:
         key = (run.first.dialect, run.first.values.get("steps"))
-        first, before = position_of(run.first), self._position.get(key)
-        fell = run.fell_back or (before is not None and first is not None and first < before)
         if not self._attempts:
             self._begin(run.first.line, "its first sign in the log")
-        elif not self._mixed and fell and run.fell_back and self._attempts[-1].steps:
-            self._begin(run.first.line, "its step number falls back")
+        elif not self._mixed and run.fell_back and self._attempts[-1].steps:
+            if self._is_restart(run, key):
+                self._begin(run.first.line, "its step number falls back")
+            else:
+                self._attempts[-1].again.append(run.first)
         now = self._attempts[-1]
         now.steps.append(run)
         now.last = run.last.line
-        self._over = False
-        if (position := position_of(run.last)) is not None:
-            self._position[key] = position
+        self._over = self._announced = False
+        first, last = position_of(run.first), position_of(run.last)
+        if first is not None and last is not None:
+            stride = (last - first) / max(1, run.count - 1)
+            self._lowest.setdefault(key, first + stride)
+
+    def _is_restart(self, run: StepRun, key: object) -> bool:
+        """Whether steps that fall back are of another attempt. An epoch, or an evaluation, that
+        counts its own steps begins with the first; a checkpoint lies somewhere behind it."""
+        if self._over or self._announced:
+            return True
+        first, lowest = position_of(run.first), self._lowest.get(key)
+        if first is not None and lowest is not None and first > lowest:
+            return True
+        before, now = self._attempts[-1].last.t, run.first.line.t
+        return before is not None and now is not None and now - before > GAP_S
 
     def _note(self, now: Attempt, said: Said) -> None:
+        self._announced = self._announced or said.what in BANNERS
         match said.what:
             case "target":
                 now.target = now.target or said
@@ -168,7 +202,3 @@ class _Teller:
             now.problems.append(said)
         if said.what in ENDS or said.what == "done":
             self._over = True
-
-
-def _number(said: Said) -> float | int | str | None:
-    return said.values.get("parameters")

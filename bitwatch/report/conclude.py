@@ -30,7 +30,7 @@ def conclude(gathered: Gathered) -> Report:
         logs=sorted(gathered.logs, key=lambda log: log.path),
         processes=matching.without_repeats(gathered.processes),
     )
-    stories = attempts.stories(gathered.logs)
+    stories = attempts.stories(gathered.logs, listed=bool(gathered.listings))
     matching.match(stories, gathered.processes)
     findings: list[Finding] = list(gathered.findings)
     for story in stories:

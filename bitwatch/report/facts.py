@@ -10,6 +10,7 @@ import msgspec
 
 from bitwatch.attach.said import Line, Said
 from bitwatch.report.model import Entry, Evidence, Finding
+from bitwatch.report.standard_model import MOST_RANKS
 
 
 class StepRun(msgspec.Struct, kw_only=True):
@@ -134,6 +135,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     hardware: Said | None = None
     loop: Said | None = None  # its training loop begins
     steps: list[StepRun] = []
+    again: list[Said] = []  # steps that begin anew: of an epoch or of a restart
     evaluations: int = 0
     checkpoint: Said | None = None  # the last
     shards: list[Said] = []  # warnings of workers that exceed shards
@@ -145,9 +147,11 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     @property
     def gpus(self) -> int | None:
-        """How many its log names; torchrun starts a rank on each."""
+        """How many its log names, if that can be; torchrun starts a rank on each."""
         count = self.hardware.values.get("gpus") if self.hardware else None
-        return int(count) if isinstance(count, int | float) and count >= 1 else None
+        if not isinstance(count, int | float) or not 1 <= count <= MOST_RANKS:
+            return None
+        return int(count)
 
     @property
     def last_step(self) -> Said | None:

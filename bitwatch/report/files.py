@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from bitwatch.attach import log_file
+from bitwatch.attach import log_file, own_dialects
+from bitwatch.attach.dialect_tables.rule import Rule
 from bitwatch.attach.dialects import RULES, Listener
 from bitwatch.attach.log_file import LogError, LogFile
 from bitwatch.attach.said import Line
@@ -15,6 +16,8 @@ from bitwatch.report import paths, processes_text
 from bitwatch.report.facts import FileSeen, Gathered, LogSeen, Unreadable
 from bitwatch.report.keep import Keeper
 from bitwatch.report.starts import Around
+from bitwatch.strict import ConfigError
+from bitwatch.text import counted
 
 END_BYTES = 256 << 10  # that is always heard, whatever stands before it
 FLOOD_LINES = 150_000  # of one log that say something: some seconds of work
@@ -31,9 +34,10 @@ def read(found: paths.Found) -> Gathered:
     gathered = Gathered(
         folders=found.folders, unreadable=found.unreadable, notes=found.notes, files=found.files
     )
+    own = _own(gathered) if any(file.kind == "log" for file in found.files) else ()
     for file in found.files:
         if file.kind == "log":
-            _log(file, gathered)
+            _log(file, gathered, own)
     # What a listing leaves out of its times is taken from the logs, so these come first.
     times = [t for log in gathered.logs for t in (log.begins, log.ends) if t is not None]
     for file in found.files:
@@ -42,9 +46,22 @@ def read(found: paths.Found) -> Gathered:
     return gathered
 
 
-def _log(file: FileSeen, gathered: Gathered) -> None:
+def _own(gathered: Gathered) -> tuple[Rule, ...]:
+    """What the user has added to the dialects. A file with a mistake is said, and passed by."""
     try:
-        log = heard(file)
+        own = own_dialects.load()
+    except ConfigError as error:
+        gathered.notes.append(f"{error}; the logs were read without your own dialects")
+        return ()
+    if own:
+        many = counted(len(own), "own dialect")
+        gathered.notes.append(f"{own_dialects.path()}: {many} heard in the logs as well")
+    return own
+
+
+def _log(file: FileSeen, gathered: Gathered, own: Sequence[Rule]) -> None:
+    try:
+        log = heard(file, own)
     except LogError as error:
         _unreadable(file, error, gathered)
         return
@@ -66,11 +83,14 @@ def _log(file: FileSeen, gathered: Gathered) -> None:
 class Narrowing(Sieve):
     """Passes what another sieve does, until that is so much that warnings, errors or tracebacks
     must be most of the log; from then on only what is rare in any log: targets, counts, ends.
+    Where a rule of the user lets each line pass, what the lines say is counted instead of them.
     """
 
-    def __init__(self, wide: Sieve) -> None:
-        super().__init__((rule.word for rule in RULES if rule.what not in FLOODS), ())
+    def __init__(self, wide: Sieve, own: Sequence[Rule] = ()) -> None:
+        rules = (*own, *RULES)
+        super().__init__((rule.word for rule in rules if rule.what not in FLOODS), ())
         self._wide: Sieve | None = wide
+        self._all_pass = any(not rule.word for rule in own)
         self._lines = 0
         self.newest = 0  # the number of the last line that passed
 
@@ -81,24 +101,25 @@ class Narrowing(Sieve):
     def spans(self, block: bytes) -> list[tuple[int, int]]:
         return super().spans(block) if self._wide is None else self._wide.spans(block)
 
-    def passed(self, lines: Sequence[Line]) -> None:
-        self._lines += len(lines)
+    def passed(self, lines: Sequence[Line], said: int) -> None:
+        self._lines += said if self._all_pass else len(lines)
         if lines:
             self.newest = lines[-1].number
         if self._lines > FLOOD_LINES:
             self._wide = None
 
 
-def heard(file: FileSeen) -> LogSeen:
+def heard(file: FileSeen, own: Sequence[Rule] = ()) -> LogSeen:
     """Raises LogError."""
     path = Path(file.path)
     log = LogSeen(path=file.path, modified=file.modified, size=file.size)
-    listener = Listener()
+    listener = Listener(own)
     keeper = Keeper(log)
-    sieve = Narrowing(listener.sieve(file.size))
+    sieve = Narrowing(listener.sieve(file.size), own)
     for lines in log_file.pieces(path, 0, file.size, sieve):
-        sieve.passed(lines)
-        for said in listener.hear(lines):
+        told = listener.hear(lines)
+        sieve.passed(lines, len(told))
+        for said in told:
             keeper.hear(said)
     end = _end(path)
     if sieve.flooded:

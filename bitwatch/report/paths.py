@@ -104,6 +104,12 @@ def is_record(folder: str) -> bool:
     return os.path.isfile(os.path.join(folder, "run.json"))
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder's own or of what lies below it, by its words: runA2 is not in
+    runA."""
+    return Path(folder) in (Path(path), *Path(path).parents)
+
+
 def _folder(folder: str, found: Found, seen: set[tuple[int, int]]) -> None:
     if is_record(folder):
         found.records.append(folder)
@@ -145,7 +151,7 @@ def _folder(folder: str, found: Found, seen: set[tuple[int, int]]) -> None:
         more = ", ..." if len(about.left_out) > NAMED_LEFT_OUT else ""
         what = counted(len(about.left_out), "thing")
         found.notes.append(f"{folder}: {what} left out, because there is so much: {some}{more}")
-    if not about.files and not any(one.startswith(folder) for one in found.records):
+    if not about.files and not any(is_inside(one, folder) for one in found.records):
         found.notes.append(f"{folder}: there is no log in it, to a depth of {DEEPEST} folders")
 
 

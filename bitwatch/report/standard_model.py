@@ -7,6 +7,7 @@ N(d, L) = L (12 d^2 + 13 d) + 4 d + 2. What FSDP2's ranks hold can only be told 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -61,11 +62,14 @@ def is_exact(said: Said) -> bool:
     return count is not None and str(count) in re.sub(r"(?<=\d)[,_'](?=\d)", "", said.line.text)
 
 
-def same(count: Said, target: int) -> bool:
-    value = number(count)
-    if value is None:
+def same(one: Said, other: Said) -> bool:
+    """Whether two lines say the same number, as exactly as both of them say it."""
+    first, second = number(one), number(other)
+    if first is None or second is None:
         return False
-    return value == target if is_exact(count) else abs(value - target) <= ROUNDED * target
+    if is_exact(one) and is_exact(other):
+        return first == second
+    return abs(first - second) <= ROUNDED * max(first, second)
 
 
 def shape_of(configuration: Said | None, target: int) -> Shape | None:
@@ -73,23 +77,45 @@ def shape_of(configuration: Said | None, target: int) -> Shape | None:
     shape that gives exactly it, if there is one."""
     if configuration is not None and (named := _named(configuration)):
         return named if named.built() == target else None
-    fitting = list(_fitting(target))
+    fitting = _fitting(target)
     return fitting[0] if len(fitting) == 1 else None
 
 
 def share_of(count: int, target: int, ranks: int | None, shape: Shape | None) -> Share | None:
     """What share of the target this number is; None when it is none. Without a number of
-    ranks, any number of them is tried."""
-    for tried in [ranks] if ranks else range(2, MOST_RANKS + 1):
-        if tried < 2 or count >= target:
+    ranks, each number of them is tried of which it is nearly the share."""
+    if not 1 < count < target:
+        return None
+    lowest, highest = int(0.9 * target / count), int(1.1 * target / (count - 1)) + 1
+    for tried in [ranks] if ranks else range(max(2, lowest), min(highest, MOST_RANKS) + 1):
+        if tried < 2:
             continue
-        # What FSDP2 holds takes a walk over all tensors: only where it can be.
-        near = shape is not None and (ranks or abs(count * tried - target) < 0.1 * target)
-        held = parameters.held(shape.tensors(), tried) if shape is not None and near else []
-        known = guard.Target(where="", built=target, held=tuple(held), ranks=tried)
+        held = _held(shape, tried, count) if shape is not None else ()
+        known = guard.Target(where="", built=target, held=held, ranks=tried)
         if words := guard.share_of(count, known):
             return Share(words, tried)
     return None
+
+
+def _held(shape: Shape, ranks: int, count: int) -> tuple[int, ...]:
+    """What each rank of FSDP2 holds, if one of them holds so much: a walk over all tensors,
+    which is only made where ranks at the few places at which a tensor ends show that."""
+    each = [(rows, numbers, -(-rows // ranks)) for rows, numbers in _by_rows(shape)]
+    places = {0, *(rows // chunk + more for rows, _, chunk in each for more in (0, 1))}
+    for rank in places:
+        parts = (min(chunk, max(0, rows - rank * chunk)) * n for rows, n, chunk in each)
+        if rank < ranks and sum(parts) == count:
+            return tuple(parameters.held(shape.tensors(), ranks))
+    return ()
+
+
+@functools.lru_cache(maxsize=256)
+def _by_rows(shape: Shape) -> list[tuple[int, int]]:
+    """How many rows the tensors have, and how many numbers a row of all of that many has."""
+    found: dict[int, int] = {}
+    for rows, *rest in shape.tensors():
+        found[rows] = found.get(rows, 0) + math.prod(rest)
+    return list(found.items())
 
 
 def _named(configuration: Said) -> Shape | None:
@@ -114,7 +140,12 @@ def _whole(values: object, *names: str) -> int:
     return 0
 
 
-def _fitting(target: int) -> Iterator[Shape]:
+@functools.lru_cache(maxsize=256)
+def _fitting(target: int) -> list[Shape]:
+    return list(_all_fitting(target))
+
+
+def _all_fitting(target: int) -> Iterator[Shape]:
     for d_model in range(NARROWEST, WIDEST + 1, NARROWEST):
         layers, rest = divmod(target - 4 * d_model - 2, 12 * d_model**2 + 13 * d_model)
         if rest == 0 and 0 < layers <= MOST_LAYERS:

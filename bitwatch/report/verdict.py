@@ -11,7 +11,7 @@ from bitwatch.report.first_cause import finished
 from bitwatch.report.model import Finding, Verdict
 from bitwatch.report.standard_model import is_exact, number, same
 from bitwatch.report.words import called, moment, pids, span, wanted
-from bitwatch.text import duration
+from bitwatch.text import counted, duration
 
 MOST_ATTEMPTS = 8  # that are told one by one
 FROM_FINDINGS = {  # whose titles say what is shown
@@ -57,7 +57,7 @@ def _attempts(story: Story) -> Iterator[str]:
         name = called(attempt, len(story.attempts)).capitalize()
         text = f"{name} ({wanted(attempt)}) {began}{_with_processes(attempt)}"
         built = [said for said in attempt.built if is_exact(said)]
-        target = number(attempt.target)
+        target = attempt.target
         if target is not None and any(same(said, target) for said in built):
             text += "; it built the model that was asked for"
         done = finished(story, attempt)
@@ -101,12 +101,17 @@ def _likely(story: Story) -> Iterator[str]:
 
 
 def _unknown(story: Story) -> Iterator[str]:
-    before: int | None = None
+    before: Attempt | None = None
     for attempt in story.attempts:
         now = number(attempt.target)
-        if before is not None and now is not None and now != before and not story.mixed:
-            yield f"Who or what changed the target from {before:,} to {now:,}."
-        before = now if now is not None else before
+        was = number(before.target) if before is not None else None
+        if before is not None and was is not None and now is not None and not story.mixed:
+            changed = about_model.target_changed(before, attempt)
+            if changed and not about_model.says_so(story, before, attempt):
+                yield f"Who or what changed the target from {was:,} to {now:,}."
+        before = attempt if now is not None else before
+        if attempt.again:
+            yield _begins_again(attempt, len(story.attempts))
     if not story.attempts or not is_silent(story, story.attempts[-1]):
         return
     last = story.attempts[-1]
@@ -119,6 +124,16 @@ def _unknown(story: Story) -> Iterator[str]:
     gap = _wait(last)
     if gap:
         yield f"What happened in the {gap} between its last step and its last line."
+
+
+def _begins_again(attempt: Attempt, of: int) -> str:
+    line = attempt.again[0].line
+    more = f" and {counted(len(attempt.again) - 1, 'time')} more" if attempt.again[1:] else ""
+    where = f"line {line.number} of {line.source}" if line.number else f"a line of {line.source}"
+    return (
+        f"Whether {called(attempt, of)} was restarted where its step number begins again, in "
+        f"{where}{more}: epochs and evaluations that count their own steps look the same."
+    )
 
 
 def _wait(last: Attempt) -> str:

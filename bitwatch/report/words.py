@@ -54,19 +54,28 @@ def called(attempt: Attempt, of: int = 2) -> str:
 
 
 def later(process: ProcessSeen, t: float) -> str:
-    """How long after `t` a process began: 1.3 s after, as exactly as its start is known."""
+    """How long after `t` a process began: 1.3 s after, as exactly as its start is known. One
+    that is shown to the minute began within it, before or after."""
     if process.started is None:
         return "at an unknown time"
     seconds = process.started - t
+    if seconds + process.within_s < 0.0:
+        return f"{duration(-seconds)} before"
+    if process.within_s > 1.0 and seconds < 0.0:
+        return f"within {duration(process.within_s)} of"
     if process.within_s > 1.0:
-        return f"within {duration(max(0.0, seconds) + process.within_s)} after"
+        return f"within {duration(seconds + process.within_s)} after"
     return f"{duration(max(0.0, seconds))} after"
 
 
 def span(processes: Sequence[ProcessSeen], t: float) -> str:
     """1.3 s after; 1.3 s to 2.3 s after: of processes in the order of their starts."""
     first, last = later(processes[0], t), later(processes[-1], t)
-    return first if first == last else f"{first.removesuffix(' after')} to {last}"
+    if first == last:
+        return first
+    if first.endswith(" after") and last.endswith(" after"):
+        return f"{first.removesuffix(' after')} to {last}"
+    return f"{first} and {last}"
 
 
 def sentence(text: str) -> str:

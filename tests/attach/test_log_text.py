@@ -128,11 +128,26 @@ def test_what_is_no_time_is_none(text: str) -> None:
     assert Times(0.0).read(text) is None
 
 
+def test_a_stamp_without_a_year_has_the_one_of_the_log_it_stands_in() -> None:
+    times = Times(time.mktime((2026, 11, 30, 0, 0, 0, 0, 0, -1)))
+    year = lambda text: time.localtime(times.read(text)).tm_year  # noqa: E731
+    assert year("I0824 07:20:02.100000 1 api.py:946] x") == 2026
+    assert year("[2024-12-31 23:59:59] Starting training") == 2024
+    assert year("I1231 23:59:59.900000 1 api.py:946] x") == 2024
+    assert year("I0101 00:00:01.100000 1 api.py:946] x") == 2025
+    assert year("an article of 2011-01-01 00:00:00 is no stamp") == 2011
+    assert year("I0229 00:00:01.100000 1 api.py:946] x") == 2024
+
+
 def test_binary_files_and_encodings_are_told_by_their_beginning() -> None:
     assert looks_binary(b"PK\x03\x04" + bytes(range(256)))
     assert looks_binary(bytes(range(1, 8)) * 20)
     assert not looks_binary("naïve ✅ \x1b[31mred\x1b[0m\r\n".encode())
     assert not looks_binary(b"\0" * 4096 + b"a log that was truncated under its writer\n")
+    line = "naïve ✅ step 1 loss 2.0\n".encode()
+    assert not looks_binary(line * 9 + b"\0" * 3000 + line * 400)  # a loss of power
+    assert looks_binary(line * 9 + b"\0" * 30 + b"\xff\xfe\x80" * 400)
+    assert looks_binary((line + b"\0") * 9)
     assert encoding_of("\ufeffx".encode("utf-16-le")) == "utf-16-le"
     assert not looks_binary("\ufeffx".encode("utf-16-le"))
     assert not looks_binary(b"")

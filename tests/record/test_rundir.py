@@ -70,6 +70,13 @@ def test_probes_do_not_keep_a_writer_out(tmp_path: Path) -> None:
         Lock(run).release()
 
 
+def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> None:
+    run = rundir.create(tmp_path, "demo")
+    run.lock_file.unlink(missing_ok=True)
+    os.mkfifo(run.lock_file)
+    assert not run.lock_is_held() and run.holder() is None
+
+
 def test_a_run_is_found_by_id_beginning_or_name(tmp_path: Path) -> None:
     first = rundir.create(tmp_path, "alpha")
     second = rundir.create(tmp_path, "beta")

@@ -63,8 +63,9 @@ FACTS: tuple[Rule, ...] = (
         "incident",
         "target",
         "target",
+        # A number of something else, as of steps or tokens, is no target of this kind.
         rf"(?i)\btarget(?: (?:model )?(?:size|parameters?))?\s*[:=]\s*{PARAMETERS}"
-        r"(?:\s*param(?:eter)?s)?\b",
+        r"(?:\s*param(?:eter)?s?\b|(?![\w%]|[.,]\d|\s+[^\W\d_]))",
         "2025-08-24 07:14:00,709 [INFO] Target: 1,208,606,722 parameters",
         then=model,
     ),
