@@ -248,10 +248,11 @@ class Watcher:
         self._journal.write(self._started, last_word=True)
         self._rank0.close()
         self._rank0 = JournalWriter(self.run.rank(self.attempt, 0))
-        self._ranks_then = self.family.rank_keys()
         self._has_model = False
         if self.family.is_known:
             self.family.turn_to(self.attempt)
+            self.family.look()
+        self._ranks_then = self.family.rank_keys()
         self.logs.begin_attempt(self.attempt)
 
     def _retell(self) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from bitwatch import launching
 from bitwatch.attach import commands, foreign, target
-from bitwatch.record import rundir
-from bitwatch.record.follow import lives
+from bitwatch.record import events, rundir
+from bitwatch.record.follow import Follower, lives
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense.processes import Key, send_signal
 from bitwatch.stop import stop_run
@@ -23,6 +23,7 @@ from bitwatch.supervise.known_runs import KnownRuns
 from tests.attach.conftest import NOBODY_UID, Start, needs_root
 from tests.attach.watched import append, ended, follow, look, seen, steps, training_of, watching
 from tests.conftest import until
+from tests.supervise.standins import write
 
 
 def test_the_same_log_and_the_same_training_are_the_same_run(
@@ -144,6 +145,51 @@ def test_what_a_dead_launcher_leaves_needs_a_confirmation_and_before_it_nothing_
         said = commands.end_left(run, [launcher, rank])
         assert f"rank 0 (pid {rank[0]})" in said and "1 process had ended already" in said
         assert not lives(*rank)
+
+
+def test_while_its_launcher_lives_nothing_of_it_is_left_over_in_whatever_attempt(
+    watched: tuple[RunDir, Key, Key],
+) -> None:
+    """A new attempt is on record before anybody has looked again at who is there: whoever
+    watched may have been killed in that second."""
+    run, launcher, rank = watched
+    machine = Machine(run.path.parent)
+
+    def classes() -> list[str]:
+        found = {verdict.seen.stat.pid: verdict.class_ for verdict in machine.verdicts()}
+        return [found[pid] for pid, _ in (launcher, rank)]
+
+    records: list[events.Record] = [
+        events.AttemptEnded(attempt=1, state="lost"),
+        events.AttemptStarted(attempt=2, ranks=1),
+    ]
+    for record in records:
+        write(run, record)
+        assert classes() == ["live", "live"]
+        follower = Follower(run)
+        follower.poll()
+        alive = follower.liveness()
+        assert alive.agent and alive.ranks == {0}
+    assert "had ended already, or is no leftover now" in commands.end_left(run, [launcher, rank])
+    assert lives(*launcher) and lives(*rank)
+    send_signal(*launcher, signal.SIGKILL)
+    until(lambda: not lives(*launcher), "its end")
+    assert machine.verdicts()[0].class_ == "confirm" and machine.runs[0].live == 0
+
+
+def test_who_lives_when_an_attempt_begins_is_told_of_in_that_attempt_at_once(
+    watched: tuple[RunDir, Key, Key], log: Path
+) -> None:
+    run, launcher, rank = watched
+    follow(run, log)
+    with watching(run) as watcher:
+        append(log, "[default] Worker group FAILED. 1/3 attempts left; will restart worker group\n")
+        watcher.read_logs()
+        follower = Follower(run)
+        follower.poll()
+        told = follower.state.journal.processes
+        assert follower.state.newest_attempt() == 2
+        assert told[launcher].attempt == told[rank].attempt == 2
 
 
 def test_it_is_never_stopped_relaunched_resumed_or_taken_over(
