@@ -88,12 +88,15 @@ def pieces(path: Path, begin: int, end: int, sieve: Sieve | None = None) -> Iter
 class LogFile:
     """Gives the lines of one file as they come. With `newest_bytes` it begins with the first
     whole line of only so many at the end; `gap` is then what `pieces` can read later. `raw`
-    shows every byte: escapes and carriage returns literally, long lines in pieces."""
+    shows every byte: escapes and carriage returns literally, long lines in pieces. `renewed`
+    counts how often it was emptied, or its path has come to mean another file."""
 
     def __init__(self, path: Path, newest_bytes: int | None = None, *, raw: bool = False) -> None:
         self.path = path
         self.trouble = ""
         self.gap: tuple[int, int] | None = None
+        self.renewed = 0
+        self._which: tuple[int, int] | None = None  # file was opened last
         self._newest_bytes = newest_bytes
         self._raw = raw
         self._fd = -1
@@ -143,6 +146,11 @@ class LogFile:
 
     def _open(self) -> None:
         self._fd = open_log(self.path)
+        status, before = os.fstat(self._fd), self._which
+        self._which = status.st_dev, status.st_ino
+        if self._which == before and status.st_size >= self._offset and self._begins_as_before():
+            return  # the same after an error
+        self.renewed += before is not None
         self._begin()
 
     def _begin(self) -> None:
@@ -162,6 +170,7 @@ class LogFile:
         size = os.fstat(self._fd).st_size
         if size < self._offset or not self._begins_as_before():
             found = self._splitter.end()
+            self.renewed += 1
             self._begin()
             return found + self._read(most_bytes)
         if size == self._offset or self._refused():

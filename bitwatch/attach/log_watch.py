@@ -26,6 +26,7 @@ from bitwatch.strict import ConfigError
 NEWEST_BYTES = 256 << 10  # of a log, read first: many screens full
 BLOCK_BYTES = 1 << 20  # of new lines, read at a time: what grows faster is read on at the next look
 MOST = 8  # logs
+LATE_S = 5.0  # in which the last lines of ranks that have ended are read after others were seen
 OF_STEPS = (events.Step, events.Phase, events.Evaluation, Restart)
 RANK = re.compile(r"\brank (\d+)\b")
 
@@ -54,6 +55,7 @@ class WatchedLog:
         self._file = LogFile(path, newest)
         self._listener = listener()
         self._fresh = True
+        self._late_until = 0.0
 
     @property
     def place(self) -> Place:
@@ -69,14 +71,23 @@ class WatchedLog:
         gap = self._file.gap
         return (max(gap[0], self._from), gap[1]) if gap and gap[1] > self._from + 1 else None
 
-    def new(self, *, final: bool = False) -> list[Told]:
+    def may_restart(self) -> None:
+        """Steps that fall back are of a new attempt, until others have been taken."""
+        self.translator.steps.may_restart = True
+        self._late_until = time.monotonic() + LATE_S
+
+    def new(self, *, final: bool = False, ranks_known: bool = False) -> list[Told]:
         """What its new lines say. Those that were there before somebody watched are as old as
-        the file."""
+        the file, and may be of an earlier training: the first step after them tells. While the
+        ranks are known to be the same, steps that fall back later are those of another epoch."""
         read_at = time.time()
         if self._fresh:
             status = _status(self.path)
             read_at = min(read_at, status.st_mtime) if status else read_at
+        renewed = self._file.renewed
         lines = self._file.new(final=final, most_bytes=BLOCK_BYTES)
+        if self._file.renewed != renewed:
+            self.translator.steps.may_restart = True
         if lines:
             self.grew_at = read_at
             self.last_line = _last(lines) or self.last_line
@@ -84,9 +95,13 @@ class WatchedLog:
         if final:
             said = [*said, *self._listener.end()]
         found = list(self.translator.hear(said, read_at))
-        if self._fresh and (lines or final):
-            self._fresh = False
-            self.translator.steps.may_restart = False  # whoever knows better says so
+        if any(isinstance(told, Restart) for told in found):
+            self._late_until = 0.0
+        stepped = any(isinstance(told, events.Step) for told in found)
+        settled = ranks_known and time.monotonic() >= self._late_until
+        if stepped and settled and not self._fresh:
+            self.translator.steps.may_restart = False
+        self._fresh = self._fresh and not (lines or final)
         return found
 
     def close(self) -> None:
@@ -101,6 +116,7 @@ class LogWatch:
         self._places = _read_places(run)
         self._said: set[tuple[str, str]] = set()
         self.logs: dict[str, WatchedLog] = {}
+        self.ranks_known = False  # which processes they are, so that others are seen
 
     def add(self, logs: Iterable[Log], attempt: int) -> None:
         """Those that are not followed yet; in the attempt's folder of logs they have a link."""
@@ -117,7 +133,8 @@ class LogWatch:
 
     def new(self, *, final: bool = False) -> Iterator[Told]:
         """What is new in all of them."""
-        told = [(log, log.new(final=final)) for log in self.logs.values()]
+        known = self.ranks_known
+        told = [(log, log.new(final=final, ranks_known=known)) for log in self.logs.values()]
         leading = self.leading
         for log, records in told:
             for record in records:
@@ -158,7 +175,7 @@ class LogWatch:
     def may_restart(self) -> None:
         """Its ranks are others than before: steps that fall back are of a new attempt."""
         for log in self.logs.values():
-            log.translator.steps.may_restart = True
+            log.may_restart()
 
     def verdict(self) -> tuple[events.EndState, str] | None:
         """How it ended: a failure in any of them counts before the word that it is done."""

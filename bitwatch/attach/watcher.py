@@ -120,9 +120,10 @@ class Watcher:
             self.family.look()
             self.family.tree.sample(self._sensor.latest)
             ranks = self.family.rank_keys()
-            if self._ranks_then and ranks - self._ranks_then:
+            if ranks - self._ranks_then:
                 self.logs.may_restart()
             self._ranks_then = ranks or self._ranks_then
+            self.logs.ranks_known = bool(self._ranks_then)
         self.logs.add(self.family.logs, self.attempt)
         if self._past and self._past.done:
             self._take_past()

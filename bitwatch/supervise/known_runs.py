@@ -84,9 +84,9 @@ class _Known:
         supervised = self.run.lock_is_held()
         journal = _mark(self.run.journal)
         found = self._facts
-        if found is not None and self._is_over and not (supervised or found.supervised):
-            if journal == self._journal and not found.live:
-                return found
+        quiet = self._is_over and not supervised and journal == self._journal
+        if quiet and found is not None and not (found.supervised or found.live):
+            return found
         if journal and self._journal and journal[0] != self._journal[0]:  # made anew
             self._reader, self._state = JournalReader(self.run.journal), RunState()
             self._follower = Follower(self.run, glance=True)

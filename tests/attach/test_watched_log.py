@@ -11,7 +11,11 @@ import pytest
 from bitwatch import listing
 from bitwatch.attach import foreign, past
 from bitwatch.attach.follow import Feed
+from bitwatch.attach.log_watch import LogWatch
+from bitwatch.attach.steps import Restart
+from bitwatch.record import events
 from bitwatch.record.follow import Follower, lives
+from bitwatch.sense.training import Log
 from tests.attach.watched import append, look, points, seen, steps, watching
 from tests.conftest import until
 
@@ -96,6 +100,70 @@ def test_a_log_that_begins_again_is_another_attempt(home: Path, log: Path) -> No
         ended = follower.state.journal.attempts[1].ended
         assert ended and ended.state == "lost" and "fall back from 9 to 0" in ended.cause
         assert run.logs(2).joinpath("train.log").exists()
+
+
+@pytest.mark.parametrize("how", ["appended", "emptied", "replaced"])
+def test_a_training_that_is_started_again_while_its_log_is_watched_is_another_attempt(
+    home: Path, log: Path, how: str
+) -> None:
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        append(log, steps(range(10, 45)))
+        look(watcher)
+        if how == "emptied":
+            os.truncate(log, 0)
+        elif how == "replaced":
+            log.rename(log.with_suffix(".1"))
+        append(log, steps(range(6)))
+        look(watcher)
+        assert (seen(run).attempt, seen(run).step) == (2, 5)
+
+
+def fallen_back(told: list[object]) -> bool:
+    return any(isinstance(one, Restart) for one in told)
+
+
+def followed(home: Path, log: Path) -> LogWatch:
+    """Of a training whose ranks are known to be the same as before."""
+    logs = LogWatch(foreign.of_log(home, log), 1, 0)
+    logs.ranks_known = True
+    logs.add([Log(str(log), str(log), 0, "")], 1)
+    return logs
+
+
+def test_steps_that_were_there_before_may_be_of_an_earlier_training(home: Path, log: Path) -> None:
+    logs = followed(home, log)
+    assert not fallen_back(list(logs.new()))
+    append(log, "another start\n")
+    assert not fallen_back(list(logs.new()))
+    append(log, steps(range(3)))
+    told = list(logs.new())
+    assert fallen_back(told)
+    assert [one.step for one in told if isinstance(one, events.Step)] == [0, 1, 2]
+    append(log, steps(range(3, 9)) + steps(range(4)))  # another epoch: its ranks are the same
+    told = list(logs.new())
+    assert not fallen_back(told)
+    assert [one.step for one in told if isinstance(one, events.Step)][-4:] == [8, 9, 10, 11]
+    logs.close()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_other_ranks_or_an_emptied_log_may_begin_again(
+    home: Path, log: Path, emptied: bool
+) -> None:
+    logs = followed(home, log)
+    list(logs.new())
+    append(log, steps(range(10, 15)))
+    list(logs.new())
+    if emptied:
+        os.truncate(log, 0)
+    else:
+        logs.may_restart()
+        append(log, steps(range(15, 17)))  # the last words of those before
+        assert not fallen_back(list(logs.new()))
+    append(log, steps(range(3)))
+    assert fallen_back(list(logs.new()))
+    logs.close()
 
 
 def test_of_a_long_log_the_newest_comes_first_and_the_rest_thinned_out(
