@@ -63,6 +63,11 @@ class WatchedLog:
         return Place(status.st_ino if status else 0, self._file.offset)
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether nothing of it was read yet."""
+        return self._fresh
+
+    @property
     def trouble(self) -> str:
         return self._file.trouble
 
@@ -113,7 +118,7 @@ class LogWatch:
         self._run = run
         self._ranks = ranks
         self._last_step = last_step
-        self._places = _read_places(run)
+        self.known_places = _read_places(run)
         self._said: set[tuple[str, str]] = set()
         self.logs: dict[str, WatchedLog] = {}
         self.ranks_known = False  # which processes they are, so that others are seen
@@ -124,7 +129,7 @@ class LogWatch:
             if log.path in self.logs or len(self.logs) >= MOST:
                 continue
             path = Path(log.opened if log.deleted else log.path)
-            place = self._places.get(log.path)
+            place = self.known_places.get(log.path)
             one = WatchedLog(path, self._ranks, place)
             if place and self._last_step and not self.logs:
                 one.translator.steps.go_on_from(self._last_step)
@@ -197,7 +202,10 @@ class LogWatch:
         return [log.trouble for log in self.logs.values() if log.trouble]
 
     def save_places(self) -> None:
-        places = {path: log.place for path, log in self.logs.items()}
+        """Of one that was not read yet the place stays that of who watched before: none is not
+        the same as the beginning, which says that all before it is on record."""
+        read = {path: log.place for path, log in self.logs.items() if not log.is_fresh}
+        places = {**self.known_places, **read}
         with contextlib.suppress(OSError):  # a full disk: the next one reads more than it needs
             rundir.write_whole(_places_file(self._run), msgspec.json.encode(places))
 

@@ -150,6 +150,7 @@ class Watcher:
         if not self._looked_back and self.logs.grew_at:
             self._looked_back = True
             self._look_back()
+            self.logs.save_places()
         if self.logs.grew_at > before and time.monotonic() - self._told_at >= GROWS_S:
             self._told_at = time.monotonic()
             leading = self.logs.leading

@@ -13,8 +13,10 @@ from bitwatch.attach import foreign, past
 from bitwatch.attach.follow import Feed
 from bitwatch.attach.log_watch import LogWatch
 from bitwatch.attach.steps import Restart
+from bitwatch.attach.watcher import Watcher
 from bitwatch.record import events
 from bitwatch.record.follow import Follower, lives
+from bitwatch.record.rundir import Lock
 from bitwatch.sense.training import Log
 from tests.attach.watched import append, look, points, seen, steps, watching
 from tests.conftest import until
@@ -34,6 +36,25 @@ def test_a_log_is_followed_and_who_watches_next_goes_on_where_it_was(home: Path,
     append(log, steps(range(20, 30)))
     with watching(run):
         assert (seen(run).step, points(seen(run))) == (29, 30)
+
+
+def test_a_log_that_was_not_read_yet_has_no_place(home: Path, log: Path) -> None:
+    """Whoever watches next would take it as a place up to which all is on record, and the
+    beginning of the log as a training that began again."""
+    run = foreign.of_log(home, log)
+    lock = Lock(run)
+    watcher = Watcher(run, lock)
+    watcher.tick()
+    assert not LogWatch(run, 0, 18).known_places
+    watcher.read_logs()
+    assert LogWatch(run, 0, 18).known_places == {str(log): watcher.logs.logs[str(log)].place}
+    watcher.close()
+    lock.release()
+    unread = LogWatch(run, 0, 9)
+    unread.add([Log(str(log), str(log), 0, "")], 1)
+    unread.close()
+    with watching(run):
+        assert (seen(run).attempt, seen(run).step, points(seen(run))) == (1, 9, 10)
 
 
 def test_a_log_that_stands_still_is_stalled_and_then_lost(home: Path, log: Path) -> None:
