@@ -116,7 +116,7 @@ class WatchedLog:
 class LogWatch:
     def __init__(self, run: RunDir, ranks: int, last_step: int) -> None:
         self._run = run
-        self._ranks = ranks
+        self.ranks = ranks
         self._last_step = last_step
         self.known_places = _read_places(run)
         self._said: set[tuple[str, str]] = set()
@@ -130,7 +130,7 @@ class LogWatch:
                 continue
             path = Path(log.opened if log.deleted else log.path)
             place = self.known_places.get(log.path)
-            one = WatchedLog(path, self._ranks, place)
+            one = WatchedLog(path, self.ranks, place)
             if place and self._last_step and not self.logs:
                 one.translator.steps.go_on_from(self._last_step)
             self.logs[log.path] = one
@@ -176,6 +176,13 @@ class LogWatch:
             if (newest := log.translator.steps.newest) and newest.loss is not None
         ]
         return next(iter(with_loss or steps or self.logs.values()), None)
+
+    def know_ranks(self, ranks: int) -> None:
+        """How many there are, which may become known only after a log has been read."""
+        if ranks and ranks != self.ranks:
+            self.ranks = ranks
+            for log in self.logs.values():
+                log.translator.ranks = ranks
 
     def may_restart(self) -> None:
         """Its ranks are others than before: steps that fall back are of a new attempt."""

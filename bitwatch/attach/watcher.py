@@ -124,6 +124,7 @@ class Watcher:
                 self.logs.may_restart()
             self._ranks_then = ranks or self._ranks_then
             self.logs.ranks_known = bool(self._ranks_then)
+            self.logs.know_ranks(self.family.ranks)
         self.logs.add(self.family.logs, self.attempt)
         if self._past and self._past.done:
             self._take_past()
@@ -258,21 +259,24 @@ class Watcher:
         self.logs.begin_attempt(self.attempt)
 
     def _retell(self) -> None:
-        """What has become known of the attempt since it was begun: how many steps there will be,
-        how many lie between two lines, how many workers there are."""
-        leading = self.logs.leading
-        if self._is_closed or time.monotonic() < self._retell_at or leading is None:
+        """What has become known of the attempt since it was begun: how many ranks and workers
+        there are, how many steps there will be, how many lie between two lines."""
+        told, leading = self._started, self.logs.leading
+        if self._is_closed:
             return
-        steps, members = leading.translator.steps, list(self.family.members)
-        workers = max(self._started.workers, foreign.workers_of(members))
+        ranks = self.family.ranks or max(told.ranks, leading.translator.ranks if leading else 0)
+        workers = max(told.workers, foreign.workers_of(list(self.family.members)))
+        are_there = (ranks, workers) == (told.ranks, told.workers)
+        if are_there and time.monotonic() < self._retell_at:
+            return
         known = msgspec.structs.replace(
-            self._started,
-            steps=steps.total or self._started.steps,
-            log_every=steps.every,
+            told,
+            steps=(leading.translator.steps.total if leading else 0) or told.steps,
+            log_every=leading.translator.steps.every if leading else told.log_every,
             workers=workers,
-            ranks=max(self._started.ranks, leading.translator.ranks),
+            ranks=ranks,
         )
-        if known != self._started:
+        if known != told:
             self._started = known
             self._journal.write(known)
             self._retell_at = time.monotonic() + RETELL_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from bitwatch.supervise.known_runs import KnownRuns
 from tests.attach.conftest import NOBODY_UID, Start, needs_root
 from tests.attach.watched import append, ended, follow, look, seen, steps, training_of, watching
 from tests.conftest import until
+from tests.sense.families import Families, families, found
 from tests.supervise.standins import write
+
+__all__ = ["families"]
 
 
 def test_the_same_log_and_the_same_training_are_the_same_run(
@@ -107,6 +111,41 @@ def test_a_training_that_ends_while_it_is_attached_to_is_on_record(
     now = seen(run)
     assert now.state == "lost" and {exit.pid for exit in now.exits} == {rank[0]}
     assert now.cause == "its processes have ended, and no log of it is known"
+
+
+def test_what_is_attached_to_before_it_has_ranks_is_known_when_they_come(
+    home: Path, log: Path, families: Families
+) -> None:
+    """Its log holds the steps of an earlier training."""
+    torchrun = families.folder / "torchrun"
+    torchrun.write_text(f"input()\n{torchrun.read_text()}")
+    with log.open("a") as output:
+        launcher = families.torchrun(2, 2, stdin=subprocess.PIPE, stdout=output)
+    run = foreign.of_training(home, found(launcher.pid, ranks=0))
+
+    def started() -> events.AttemptStarted:
+        follower = Follower(run)
+        follower.poll()
+        told = follower.state.journal.attempts[follower.state.newest_attempt()].started
+        assert told
+        return told
+
+    with watching(run) as watcher:
+        assert (started().ranks, started().workers, seen(run).step) == (1, 0, 9)
+        assert launcher.stdin
+        launcher.stdin.write(b"\n")
+        launcher.stdin.close()
+
+        def known() -> bool:
+            look(watcher)
+            return len(watcher.family.rank_keys()) == 2 and started().workers == 2
+
+        until(known, "its ranks and workers")
+        assert started().ranks == 2
+        assert watcher.logs.logs[str(log)].translator.ranks == 2
+        append(log, steps(range(3)))
+        look(watcher)
+        assert (seen(run).attempt, seen(run).step, started().ranks) == (2, 2, 2)
 
 
 def test_whose_log_tells_why_has_failed(watched: tuple[RunDir, Key, Key], log: Path) -> None:
