@@ -69,6 +69,26 @@ def test_what_a_word_means(home: Path, log: Path, tmp_path: Path, start: Start) 
             target.meant(home, word)
 
 
+@pytest.mark.parametrize("how", ["launch", "adopt", "relaunch"])
+def test_the_pid_of_a_supervisor_of_our_own_means_its_run(
+    tmp_path: Path, families: Families, how: str
+) -> None:
+    """Its command line ends in words for a person."""
+    run = rundir.create(tmp_path / "my runs 1", "ours")
+    module = families.folder / "bitwatch" / "supervise" / "supervisor.py"
+    module.parent.mkdir(parents=True)
+    for folder in module.parents[:2]:
+        (folder / "__init__.py").touch()
+    module.write_text("import signal; print(flush=True); signal.pause()")
+    words = [str(run.path), "2", how, "the screen (pid 5)", "3 of 4 ranks failed"]
+    supervisor = families.python(
+        "-m", "bitwatch.supervise.supervisor", *words, stdout=subprocess.PIPE
+    )
+    assert supervisor.stdout and supervisor.stdout.readline()
+    meant = target.meant(tmp_path, str(supervisor.pid))
+    assert isinstance(meant, RunDir) and meant.path == run.path
+
+
 @needs_root("start a process of another user")
 def test_a_process_of_another_user_is_refused(home: Path, start: Start) -> None:
     theirs, _ = start(user=NOBODY_UID)
