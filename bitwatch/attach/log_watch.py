@@ -205,7 +205,9 @@ class LogWatch:
     def grew_at(self) -> float:
         return max((log.grew_at or 0.0 for log in self.logs.values()), default=0.0)
 
+    @property
     def troubles(self) -> list[str]:
+        """Why logs cannot be read as they were, a sentence each that begins with the path."""
         return [log.trouble for log in self.logs.values() if log.trouble]
 
     def save_places(self) -> None:

@@ -21,6 +21,7 @@ import msgspec
 
 from bitwatch.attach import foreign
 from bitwatch.attach.family import Family
+from bitwatch.attach.log_alert import LogAlert
 from bitwatch.attach.log_watch import LogWatch, WatchedLog, listener
 from bitwatch.attach.past import Past
 from bitwatch.attach.steps import Restart
@@ -63,6 +64,7 @@ class Watcher:
         reached = first.step.step if first and first.step else 0
         self._has_model = first is not None and first.model is not None
         self.logs = LogWatch(run, self.family.ranks, reached)
+        self._log_alert = LogAlert(state, self.attempt)
         self._past: Past | None = None
         self._past_of = self.attempt
         self._looked_back = False
@@ -131,6 +133,9 @@ class Watcher:
         self._follower.poll()
         self._judge()
         self._retell()
+        alert = None if self._is_closed else self._log_alert.look(self.logs.troubles, self.attempt)
+        if alert is not None:
+            self._journal.write(alert)
         if time.monotonic() >= self._save_at:
             self._save_at = time.monotonic() + SAVE_S
             self.logs.save_places()

@@ -110,6 +110,33 @@ def test_a_log_that_changes_under_who_watches_it(home: Path, log: Path, how: str
         writer.close()
 
 
+@pytest.mark.parametrize("how", ["deleted", "a pipe", "not readable as text"])
+def test_a_log_that_cannot_be_followed_is_told_of_until_it_can_be_again(
+    home: Path, log: Path, how: str
+) -> None:
+    run = foreign.of_log(home, log)
+
+    def alerts(watcher: Watcher) -> list[events.Alert]:
+        look(watcher)
+        return [alert for alert in seen(run).alerts if alert.id == "log-unreadable"]
+
+    with watching(run) as watcher:
+        assert alerts(watcher) == []
+        log.rename(log.with_suffix(".1"))
+        if how == "a pipe":
+            os.mkfifo(log)
+        elif how != "deleted":
+            log.write_bytes(b"\x7fELF\0\0\1\2" * 500)
+        (alert,) = until(lambda: alerts(watcher), "an alert")
+        says = {"deleted": "was deleted or moved", "a pipe": "is a pipe"}.get(how, "a binary file")
+        assert alert.text.startswith(f"the log {log}: ") and says in alert.text and alert.next
+    log.unlink(missing_ok=True)
+    log.write_text(steps(range(10, 12)))
+    with watching(run) as watcher:  # whoever watches next takes it back
+        until(lambda: not alerts(watcher), "it to be well")
+        assert seen(run).step == 11
+
+
 def test_a_log_that_begins_again_is_another_attempt(home: Path, log: Path) -> None:
     append(log, steps(range(5)))
     run = foreign.of_log(home, log)
