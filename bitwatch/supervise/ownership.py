@@ -212,7 +212,9 @@ class _World:
         if entry.lives:
             own = "live"
         elif run.foreign:
-            own, why = "confirm", "recorded while watching a training that bitwatch did not start"
+            own = "confirm"
+            if proof == "recorded":
+                why = "recorded while watching a training that bitwatch did not start"
         role = start.role if start is not None else "other"
         return Verdict(
             seen, own, proof, why, role, run.id, attempt,

@@ -24,13 +24,15 @@ UNKNOWN = "it belongs to the live attempt, which may fail without it"
 
 
 class Target(NamedTuple):
-    """One identity, with a name for a person. `barred` says why nothing is sent to it."""
+    """One identity, with a name for a person. `barred` says why nothing is sent to it, `why`
+    what shows that it belongs where it is listed."""
 
     key: Key
     name: str
     command: str
     means: str
     barred: str = ""
+    why: str = ""
 
 
 def targets_of(rows: Iterable[Row]) -> list[Target]:
@@ -41,9 +43,13 @@ def targets_of(rows: Iterable[Row]) -> list[Target]:
             process = member.process
             found[process.key] = Target(
                 process.key, _name(member), plain(process.command[:COMMAND_MOST]),
-                means(member), plain(member.barred),
+                means(member), plain(member.barred), _why(member),
             )  # fmt: skip
     return list(found.values())
+
+
+def _why(row: Row) -> str:
+    return plain(row.other.why[:WHY_MOST]) if row.other else ""
 
 
 def _name(row: Row) -> str:
@@ -57,7 +63,7 @@ def _name(row: Row) -> str:
 def means(row: Row) -> str:
     """What the end of this process would mean, in one sentence."""
     process, other = row.process, row.other
-    why = plain(other.why[:WHY_MOST]) if other else ""
+    why = _why(row)
     if row.group == "leftover":
         of = f"attempt {row.attempt}" if row.attempt else "an attempt"
         return f"left behind by {of}, which has ended: nothing waits for it; c ends it as well"
