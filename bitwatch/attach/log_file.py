@@ -183,10 +183,13 @@ class LogFile:
                 break
             self._offset += len(block)
             self._splitter.times.near = os.fstat(self._fd).st_mtime
+            inside = self._seeks and self._raw and not (b"\n" in block or b"\r" in block)
             if self._seeks:
                 block = self._from_first_whole_line(block)
             if block:
                 found += self._splitter.feed(self._decoder.feed(block))
+            if inside:  # a line of which nobody knows when it ends
+                found += self._splitter.end()
         return found
 
     def _refused(self) -> bool:
@@ -209,15 +212,19 @@ class LogFile:
         return not self._head or os.pread(self._fd, len(self._head), 0) == self._head
 
     def _from_first_whole_line(self, block: bytes) -> bytes:
-        """What follows the first end of a line, or of a progress bar's piece."""
+        """What follows the first end of a line, or of a progress bar's piece. Where every byte is
+        shown, and none of them ends a line, all of it: it is within one that has no end yet."""
         wide = self._encoding.startswith("utf-16")
         text = block.decode(self._encoding, "replace") if wide else block.decode("latin-1")
         ends = [at for at in (text.find("\n"), text.find("\r")) if at >= 0]
-        if not ends:
+        if ends:
+            at = min(ends) + 1
+            at += text[at : at + 1] == "\n"
+            at *= 2 if wide else 1
+        elif self._raw:  # not from within a character
+            at = 0 if wide else next((n for n, c in enumerate(block) if c & 0xC0 != 0x80), 0)
+        else:
             return b""
-        at = min(ends) + 1
-        at += text[at : at + 1] == "\n"
-        at *= 2 if wide else 1
         self._seeks = False
         begin = self._offset - len(block) + at
         self.gap = (0, begin)

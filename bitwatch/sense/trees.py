@@ -152,7 +152,20 @@ class Forest:
         return Tree(ranks[0], tuple(ranks), (evidence, "no launcher of them is there"), False)
 
     def _apart(self, ranks: list[Stat]) -> Iterator[list[Stat]]:
-        """The same address may have served two trainings, one after the other."""
+        """The same address may have served two trainings, one after the other. Where it has, what
+        has lost its parent is not of the one whose ranks have theirs."""
+        numbers = Counter(number(self._of(stat), "RANK") for stat in ranks)
+        orphans = [stat for stat in ranks if self._is_orphan(stat)]
+        if max(numbers.values()) > 1 and 0 < len(orphans) < len(ranks):
+            yield from self._one_after_the_other(orphans)
+            ranks = [stat for stat in ranks if stat not in orphans]
+        yield from self._one_after_the_other(ranks)
+
+    def _is_orphan(self, stat: Stat) -> bool:
+        above = self.table.get(stat.ppid)
+        return above is None or above.pid == 1 or above.name == "systemd"
+
+    def _one_after_the_other(self, ranks: list[Stat]) -> Iterator[list[Stat]]:
         group: dict[int | None, Stat] = {}
         for stat in sorted(ranks, key=lambda stat: stat.starttime):
             rank = number(self._of(stat), "RANK")

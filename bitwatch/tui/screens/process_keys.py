@@ -117,7 +117,8 @@ class ProcessKeys(Screen[None]):
             self.name_keys()
             self.notify("the marked processes have ended", markup=False)
             return
-        targets = targets_of(self.processes.chosen())
+        foreign = self.processes.view.foreign
+        targets = targets_of(self.processes.chosen(), foreign=foreign)
         if not targets:
             self.notify("no process is selected", markup=False)
             return
