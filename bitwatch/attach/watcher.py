@@ -24,6 +24,7 @@ from bitwatch.attach.family import Family
 from bitwatch.attach.log_alert import LogAlert
 from bitwatch.attach.log_watch import LogWatch, WatchedLog, listener
 from bitwatch.attach.past import Past
+from bitwatch.attach.standstill import Standstill
 from bitwatch.attach.steps import Restart
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
@@ -65,6 +66,7 @@ class Watcher:
         self._has_model = first is not None and first.model is not None
         self.logs = LogWatch(run, self.family.ranks, reached)
         self._log_alert = LogAlert(state, self.attempt)
+        self._standstill = Standstill(run, self._journal, self.attempt, state)
         self._past: Past | None = None
         self._past_of = self.attempt
         self._looked_back = False
@@ -131,6 +133,8 @@ class Watcher:
         if self._past and self._past.done:
             self._take_past()
         self._follower.poll()
+        if self.family.is_known and not self._is_closed:
+            self._standstill.look(self._follower.state)
         self._judge()
         self._retell()
         alert = None if self._is_closed else self._log_alert.look(self.logs.troubles, self.attempt)
@@ -261,6 +265,7 @@ class Watcher:
             self.family.turn_to(self.attempt)
             self.family.look()
         self._ranks_then = self.family.rank_keys()
+        self._standstill = Standstill(self.run, self._journal, self.attempt, self._follower.state)
         self.logs.begin_attempt(self.attempt)
 
     def _retell(self) -> None:

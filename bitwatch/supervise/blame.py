@@ -82,6 +82,10 @@ def worker_of(view: View, rank: int, now: float) -> str:
 
 def _no_cause(waits: Sequence[Wait]) -> str:
     places = _by_place([wait for wait in waits if wait.kind == "collective"])
+    if not places and all(wait.kind == "unknown" for wait in waits):
+        wchans = sorted({_name(wait) for wait in waits if wait.where})
+        where = f" (wchan {', '.join(wchans[:SHOWN])})" if wchans else ""
+        return f"what the kernel says of the ranks does not tell why{where}"
     if not places:
         names = {_name(wait) for wait in waits if wait.where}
         doing = f" at {names.pop()}" if len(names) == 1 else ""

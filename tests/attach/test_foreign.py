@@ -215,8 +215,8 @@ def test_while_its_launcher_lives_nothing_of_it_is_left_over_in_whatever_attempt
     machine = Machine(run.path.parent)
 
     def classes() -> list[str]:
-        found = {verdict.seen.stat.pid: verdict.class_ for verdict in machine.verdicts()}
-        return [found[pid] for pid, _ in (launcher, rank)]
+        found = {verdict.key: verdict.class_ for verdict in machine.verdicts()}
+        return [found[key] for key in (launcher, rank) if key in found]
 
     records: list[events.Record] = [
         events.AttemptEnded(attempt=1, state="lost"),
@@ -233,7 +233,7 @@ def test_while_its_launcher_lives_nothing_of_it_is_left_over_in_whatever_attempt
     assert lives(*launcher) and lives(*rank)
     send_signal(*launcher, signal.SIGKILL)
     until(lambda: not lives(*launcher), "its end")
-    assert machine.verdicts()[0].class_ == "confirm" and machine.runs[0].live == 0
+    assert classes() == ["confirm"] and machine.runs[0].live == 0
 
 
 def test_who_lives_when_an_attempt_begins_is_told_of_in_that_attempt_at_once(
