@@ -230,9 +230,8 @@ class Minute(Record):
 
 
 class ModelBuilt(Record):
-    """`asked`: what the configuration promised, or None. `built`: the whole model, counted
-    before wrapping, to the nearest `within` where somebody has only printed it rounded. `held`:
-    one entry a rank, the local parts of its DTensors."""
+    """`asked`: what the configuration promised, or None. `built`: the whole model, counted before
+    wrapping, exact but for `within`. `held`: one entry a rank, the local parts of its DTensors."""
 
     asked: int | None = None
     built: int = 0
