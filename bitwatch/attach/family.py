@@ -30,7 +30,8 @@ NOTHING = RunState()
 
 
 class Family:
-    """`logs` are those that were found so far, `ranks` how many there should be."""
+    """`logs` are those that were found so far, `ranks` how many there should be, as far as is
+    known now: a training may be attached to before it has any."""
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class Family:
         if self._watch is not None:
             members = map(self._as_recorded, self._watch.look())
             self._members = {member.stat.key: member for member in members}
+            self.ranks = ranks_of(self._members.values()) or self.ranks
             self.tree.name(
                 {key: (one.role, one.rank, one.worker) for key, one in self._members.items()}
             )
@@ -184,3 +186,11 @@ class Family:
             for key, start in recorded.items()
             if start.role == role and (role == "agent" or start.attempt == self._attempt)
         ]
+
+
+def ranks_of(members: Iterable[Member]) -> int:
+    """How many there should be, by the environment of one, else how many there are; 0 while
+    there is none."""
+    living = [one for one in members if one.role == "rank" and not processes.is_dead(one.stat)]
+    asked = next((one.world_size for one in living if one.world_size), None)
+    return asked or len(living)

@@ -88,12 +88,15 @@ def pieces(path: Path, begin: int, end: int, sieve: Sieve | None = None) -> Iter
 class LogFile:
     """Gives the lines of one file as they come. With `newest_bytes` it begins with the first
     whole line of only so many at the end; `gap` is then what `pieces` can read later. `raw`
-    shows every byte: escapes and carriage returns literally, long lines in pieces."""
+    shows every byte: escapes and carriage returns literally, long lines in pieces. `renewed`
+    counts how often it was emptied, or its path has come to mean another file."""
 
     def __init__(self, path: Path, newest_bytes: int | None = None, *, raw: bool = False) -> None:
         self.path = path
         self.trouble = ""
         self.gap: tuple[int, int] | None = None
+        self.renewed = 0
+        self._which: tuple[int, int] | None = None  # file was opened last
         self._newest_bytes = newest_bytes
         self._raw = raw
         self._fd = -1
@@ -143,6 +146,11 @@ class LogFile:
 
     def _open(self) -> None:
         self._fd = open_log(self.path)
+        status, before = os.fstat(self._fd), self._which
+        self._which = status.st_dev, status.st_ino
+        if self._which == before and status.st_size >= self._offset and self._begins_as_before():
+            return  # the same after an error
+        self.renewed += before is not None
         self._begin()
 
     def _begin(self) -> None:
@@ -162,6 +170,7 @@ class LogFile:
         size = os.fstat(self._fd).st_size
         if size < self._offset or not self._begins_as_before():
             found = self._splitter.end()
+            self.renewed += 1
             self._begin()
             return found + self._read(most_bytes)
         if size == self._offset or self._refused():
@@ -174,10 +183,13 @@ class LogFile:
                 break
             self._offset += len(block)
             self._splitter.times.near = os.fstat(self._fd).st_mtime
+            inside = self._seeks and self._raw and not (b"\n" in block or b"\r" in block)
             if self._seeks:
                 block = self._from_first_whole_line(block)
             if block:
                 found += self._splitter.feed(self._decoder.feed(block))
+            if inside:  # a line of which nobody knows when it ends
+                found += self._splitter.end()
         return found
 
     def _refused(self) -> bool:
@@ -200,15 +212,19 @@ class LogFile:
         return not self._head or os.pread(self._fd, len(self._head), 0) == self._head
 
     def _from_first_whole_line(self, block: bytes) -> bytes:
-        """What follows the first end of a line, or of a progress bar's piece."""
+        """What follows the first end of a line, or of a progress bar's piece. Where every byte is
+        shown, and none of them ends a line, all of it: it is within one that has no end yet."""
         wide = self._encoding.startswith("utf-16")
         text = block.decode(self._encoding, "replace") if wide else block.decode("latin-1")
         ends = [at for at in (text.find("\n"), text.find("\r")) if at >= 0]
-        if not ends:
+        if ends:
+            at = min(ends) + 1
+            at += text[at : at + 1] == "\n"
+            at *= 2 if wide else 1
+        elif self._raw:  # not from within a character
+            at = 0 if wide else next((n for n, c in enumerate(block) if c & 0xC0 != 0x80), 0)
+        else:
             return b""
-        at = min(ends) + 1
-        at += text[at : at + 1] == "\n"
-        at *= 2 if wide else 1
         self._seeks = False
         begin = self._offset - len(block) + at
         self.gap = (0, begin)

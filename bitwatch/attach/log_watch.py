@@ -26,6 +26,7 @@ from bitwatch.strict import ConfigError
 NEWEST_BYTES = 256 << 10  # of a log, read first: many screens full
 BLOCK_BYTES = 1 << 20  # of new lines, read at a time: what grows faster is read on at the next look
 MOST = 8  # logs
+LATE_S = 5.0  # in which the last lines of ranks that have ended are read after others were seen
 OF_STEPS = (events.Step, events.Phase, events.Evaluation, Restart)
 RANK = re.compile(r"\brank (\d+)\b")
 
@@ -54,11 +55,17 @@ class WatchedLog:
         self._file = LogFile(path, newest)
         self._listener = listener()
         self._fresh = True
+        self._late_until = 0.0
 
     @property
     def place(self) -> Place:
         status = _status(self.path)
         return Place(status.st_ino if status else 0, self._file.offset)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing of it was read yet."""
+        return self._fresh
 
     @property
     def trouble(self) -> str:
@@ -69,14 +76,23 @@ class WatchedLog:
         gap = self._file.gap
         return (max(gap[0], self._from), gap[1]) if gap and gap[1] > self._from + 1 else None
 
-    def new(self, *, final: bool = False) -> list[Told]:
+    def may_restart(self) -> None:
+        """Steps that fall back are of a new attempt, until others have been taken."""
+        self.translator.steps.may_restart = True
+        self._late_until = time.monotonic() + LATE_S
+
+    def new(self, *, final: bool = False, ranks_known: bool = False) -> list[Told]:
         """What its new lines say. Those that were there before somebody watched are as old as
-        the file."""
+        the file, and may be of an earlier training: the first step after them tells. While the
+        ranks are known to be the same, steps that fall back later are those of another epoch."""
         read_at = time.time()
         if self._fresh:
             status = _status(self.path)
             read_at = min(read_at, status.st_mtime) if status else read_at
+        renewed = self._file.renewed
         lines = self._file.new(final=final, most_bytes=BLOCK_BYTES)
+        if self._file.renewed != renewed:
+            self.translator.steps.may_restart = True
         if lines:
             self.grew_at = read_at
             self.last_line = _last(lines) or self.last_line
@@ -84,9 +100,13 @@ class WatchedLog:
         if final:
             said = [*said, *self._listener.end()]
         found = list(self.translator.hear(said, read_at))
-        if self._fresh and (lines or final):
-            self._fresh = False
-            self.translator.steps.may_restart = False  # whoever knows better says so
+        if any(isinstance(told, Restart) for told in found):
+            self._late_until = 0.0
+        stepped = any(isinstance(told, events.Step) for told in found)
+        settled = ranks_known and time.monotonic() >= self._late_until
+        if stepped and settled and not self._fresh:
+            self.translator.steps.may_restart = False
+        self._fresh = self._fresh and not (lines or final)
         return found
 
     def close(self) -> None:
@@ -96,11 +116,12 @@ class WatchedLog:
 class LogWatch:
     def __init__(self, run: RunDir, ranks: int, last_step: int) -> None:
         self._run = run
-        self._ranks = ranks
+        self.ranks = ranks
         self._last_step = last_step
-        self._places = _read_places(run)
+        self.known_places = _read_places(run)
         self._said: set[tuple[str, str]] = set()
         self.logs: dict[str, WatchedLog] = {}
+        self.ranks_known = False  # which processes they are, so that others are seen
 
     def add(self, logs: Iterable[Log], attempt: int) -> None:
         """Those that are not followed yet; in the attempt's folder of logs they have a link."""
@@ -108,8 +129,8 @@ class LogWatch:
             if log.path in self.logs or len(self.logs) >= MOST:
                 continue
             path = Path(log.opened if log.deleted else log.path)
-            place = self._places.get(log.path)
-            one = WatchedLog(path, self._ranks, place)
+            place = self.known_places.get(log.path)
+            one = WatchedLog(path, self.ranks, place)
             if place and self._last_step and not self.logs:
                 one.translator.steps.go_on_from(self._last_step)
             self.logs[log.path] = one
@@ -117,7 +138,8 @@ class LogWatch:
 
     def new(self, *, final: bool = False) -> Iterator[Told]:
         """What is new in all of them."""
-        told = [(log, log.new(final=final)) for log in self.logs.values()]
+        known = self.ranks_known
+        told = [(log, log.new(final=final, ranks_known=known)) for log in self.logs.values()]
         leading = self.leading
         for log, records in told:
             for record in records:
@@ -155,10 +177,17 @@ class LogWatch:
         ]
         return next(iter(with_loss or steps or self.logs.values()), None)
 
+    def know_ranks(self, ranks: int) -> None:
+        """How many there are, which may become known only after a log has been read."""
+        if ranks and ranks != self.ranks:
+            self.ranks = ranks
+            for log in self.logs.values():
+                log.translator.ranks = ranks
+
     def may_restart(self) -> None:
         """Its ranks are others than before: steps that fall back are of a new attempt."""
         for log in self.logs.values():
-            log.translator.steps.may_restart = True
+            log.may_restart()
 
     def verdict(self) -> tuple[events.EndState, str] | None:
         """How it ended: a failure in any of them counts before the word that it is done."""
@@ -176,11 +205,16 @@ class LogWatch:
     def grew_at(self) -> float:
         return max((log.grew_at or 0.0 for log in self.logs.values()), default=0.0)
 
+    @property
     def troubles(self) -> list[str]:
+        """Why logs cannot be read as they were, a sentence each that begins with the path."""
         return [log.trouble for log in self.logs.values() if log.trouble]
 
     def save_places(self) -> None:
-        places = {path: log.place for path, log in self.logs.items()}
+        """Of one that was not read yet the place stays that of who watched before: none is not
+        the same as the beginning, which says that all before it is on record."""
+        read = {path: log.place for path, log in self.logs.items() if not log.is_fresh}
+        places = {**self.known_places, **read}
         with contextlib.suppress(OSError):  # a full disk: the next one reads more than it needs
             rundir.write_whole(_places_file(self._run), msgspec.json.encode(places))
 

@@ -86,11 +86,12 @@ def left(seen: View, others: Collection[Other]) -> list[Left]:
 
 
 def left_of_watched(seen: View, others: Collection[Other]) -> list[Left]:
-    """What was recorded of this training, which bitwatch did not start, and lives on after it."""
+    """What was recorded of this training, which bitwatch did not start, and lives on after it.
+    Not what only stands in the session of one: a tracker of experiments leaves by itself."""
     return [
         Left(other.pid, other.role or "process", other.rank, other.attempt, proof=other.proof)
         for other in others
-        if other.group == "confirm" and other.run == seen.run
+        if other.group == "confirm" and other.run == seen.run and other.role not in ("", "other")
     ]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from bitwatch.attach.dialect_tables.numbers import rounded_to
 from bitwatch.attach.last_words import FAILURES, LastWords, cause
 from bitwatch.attach.said import Said
 from bitwatch.attach.steps import Restart, Steps
@@ -28,7 +29,7 @@ class Translator:
         self.target: int | None = None
         self.steps = Steps()
         self.words = LastWords()
-        self._built: int | None = None
+        self._built: events.ModelBuilt | None = None
         self._in_training = False
         self._notes: set[str] = set()
 
@@ -85,9 +86,7 @@ class Translator:
             if not self._in_training:
                 self._in_training = True
                 if self._built is not None:  # a new attempt builds it again, without a word
-                    yield events.ModelBuilt(
-                        t=told.t, asked=self.target, built=self._built, ranks=self.ranks or 1
-                    )
+                    yield self._model(self._built.built, self._built.within, told.t)
                 yield events.Phase(t=told.t, name="train")
             yield told
 
@@ -113,9 +112,13 @@ class Translator:
             text = f"{count:,} parameters are one rank's part{whole}, not the whole model"
             yield self._note(said, t, "info", text)
             return
-        if self._built is None or count > self._built:  # the smaller ones are parts of it
-            self._built = count
-            yield events.ModelBuilt(t=t, asked=self.target, built=count, ranks=self.ranks or 1)
+        if self._built is None or count > self._built.built:  # the smaller ones are parts of it
+            self._built = self._model(count, rounded_to(said.line.text, count), t)
+            yield self._built
+
+    def _model(self, count: int, within: int, t: float) -> events.ModelBuilt:
+        ranks = self.ranks or 1
+        return events.ModelBuilt(t=t, asked=self.target, built=count, within=within, ranks=ranks)
 
     def _is_flat_shard(self, count: int) -> bool:
         """Whether it is what FSDP1 prints after wrapping: the whole, divided and rounded up."""

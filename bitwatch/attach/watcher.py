@@ -21,8 +21,10 @@ import msgspec
 
 from bitwatch.attach import foreign
 from bitwatch.attach.family import Family
+from bitwatch.attach.log_alert import LogAlert
 from bitwatch.attach.log_watch import LogWatch, WatchedLog, listener
 from bitwatch.attach.past import Past
+from bitwatch.attach.standstill import Standstill
 from bitwatch.attach.steps import Restart
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
@@ -63,6 +65,8 @@ class Watcher:
         reached = first.step.step if first and first.step else 0
         self._has_model = first is not None and first.model is not None
         self.logs = LogWatch(run, self.family.ranks, reached)
+        self._log_alert = LogAlert(state, self.attempt)
+        self._standstill = Standstill(run, self._journal, self.attempt, state)
         self._past: Past | None = None
         self._past_of = self.attempt
         self._looked_back = False
@@ -120,15 +124,22 @@ class Watcher:
             self.family.look()
             self.family.tree.sample(self._sensor.latest)
             ranks = self.family.rank_keys()
-            if self._ranks_then and ranks - self._ranks_then:
+            if ranks - self._ranks_then:
                 self.logs.may_restart()
             self._ranks_then = ranks or self._ranks_then
+            self.logs.ranks_known = bool(self._ranks_then)
+            self.logs.know_ranks(self.family.ranks)
         self.logs.add(self.family.logs, self.attempt)
         if self._past and self._past.done:
             self._take_past()
         self._follower.poll()
+        if self.family.is_known and not self._is_closed:
+            self._standstill.look(self._follower.state)
         self._judge()
         self._retell()
+        alert = None if self._is_closed else self._log_alert.look(self.logs.troubles, self.attempt)
+        if alert is not None:
+            self._journal.write(alert)
         if time.monotonic() >= self._save_at:
             self._save_at = time.monotonic() + SAVE_S
             self.logs.save_places()
@@ -149,6 +160,7 @@ class Watcher:
         if not self._looked_back and self.logs.grew_at:
             self._looked_back = True
             self._look_back()
+            self.logs.save_places()
         if self.logs.grew_at > before and time.monotonic() - self._told_at >= GROWS_S:
             self._told_at = time.monotonic()
             leading = self.logs.leading
@@ -248,28 +260,33 @@ class Watcher:
         self._journal.write(self._started, last_word=True)
         self._rank0.close()
         self._rank0 = JournalWriter(self.run.rank(self.attempt, 0))
-        self._ranks_then = self.family.rank_keys()
         self._has_model = False
         if self.family.is_known:
             self.family.turn_to(self.attempt)
+            self.family.look()
+        self._ranks_then = self.family.rank_keys()
+        self._standstill = Standstill(self.run, self._journal, self.attempt, self._follower.state)
         self.logs.begin_attempt(self.attempt)
 
     def _retell(self) -> None:
-        """What has become known of the attempt since it was begun: how many steps there will be,
-        how many lie between two lines, how many workers there are."""
-        leading = self.logs.leading
-        if self._is_closed or time.monotonic() < self._retell_at or leading is None:
+        """What has become known of the attempt since it was begun: how many ranks and workers
+        there are, how many steps there will be, how many lie between two lines."""
+        told, leading = self._started, self.logs.leading
+        if self._is_closed:
             return
-        steps, members = leading.translator.steps, list(self.family.members)
-        workers = max(self._started.workers, foreign.workers_of(members))
+        ranks = self.family.ranks or max(told.ranks, leading.translator.ranks if leading else 0)
+        workers = max(told.workers, foreign.workers_of(list(self.family.members)))
+        are_there = (ranks, workers) == (told.ranks, told.workers)
+        if are_there and time.monotonic() < self._retell_at:
+            return
         known = msgspec.structs.replace(
-            self._started,
-            steps=steps.total or self._started.steps,
-            log_every=steps.every,
+            told,
+            steps=(leading.translator.steps.total if leading else 0) or told.steps,
+            log_every=leading.translator.steps.every if leading else told.log_every,
             workers=workers,
-            ranks=max(self._started.ranks, leading.translator.ranks),
+            ranks=ranks,
         )
-        if known != self._started:
+        if known != told:
             self._started = known
             self._journal.write(known)
             self._retell_at = time.monotonic() + RETELL_S

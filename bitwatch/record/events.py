@@ -230,11 +230,12 @@ class Minute(Record):
 
 
 class ModelBuilt(Record):
-    """`asked`: what the configuration promised, or None. `built`: the whole model, counted
-    before wrapping. `held`: one entry a rank, the local parts of its DTensors."""
+    """`asked`: what the configuration promised, or None. `built`: the whole model, counted before
+    wrapping, exact but for `within`. `held`: one entry a rank, the local parts of its DTensors."""
 
     asked: int | None = None
     built: int = 0
+    within: int = 0
     held: list[int] = msgspec.field(default_factory=list)
     ranks: int = 1
     device: str = ""

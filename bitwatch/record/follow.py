@@ -31,7 +31,7 @@ RANK_FILE = re.compile(r"rank(\d+)\.jsonl")
 class Liveness(msgspec.Struct, frozen=True):
     """Facts of this moment. `elsewhere` is empty when the run's processes could be here,
     else says why not; then nothing else is known. `ranks` are those of the newest attempt
-    whose recorded process lives. `young`: made so recently that its supervisor may only be
+    whose recorded process lives; of a training that bitwatch did not start, those of any. `young`: made so recently that its supervisor may only be
     about to begin."""
 
     elsewhere: str = ""
@@ -93,29 +93,37 @@ class Follower:
             self.history.insert(0, Past(path, gap, self.state.ranks[source.attempt, 0]))
 
     def liveness(self) -> Liveness:
-        young = False
+        young = foreign = False
         try:
             identity = self.run.identity()
+            foreign = identity.foreign
             young = abs(time.time() - identity.created) < YOUNG_S  # a clock may be set back
             if elsewhere := rundir.is_here(identity):
                 return Liveness(elsewhere=elsewhere)
         except rundir.RunDirError:
             pass  # without it, what can be seen here still counts
         newest = self.state.newest_attempt()
+        processes = self.state.journal.processes.items()
         agents = [
-            process
-            for process in self.state.journal.processes.values()
-            if process.role == "agent" and process.attempt == newest
+            key
+            for key, start in processes
+            if start.role == "agent" and (foreign or start.attempt == newest)
         ]
+        ranks = {
+            rank: (state.pid, state.starttime)
+            for rank, state in self.state.ranks_of(newest).items()
+            if state.pid
+        }
+        living = {rank for rank, key in ranks.items() if lives(*key)}
+        if foreign:  # whose processes are told of again only after an attempt has begun
+            living |= {
+                start.rank or 0 for key, start in processes if start.role == "rank" and lives(*key)
+            }
         return Liveness(
             young=young,
             supervisor=self.run.lock_is_held(),
-            agent=any(lives(agent.pid, agent.starttime) for agent in agents),
-            ranks=frozenset(
-                rank
-                for rank, state in self.state.ranks_of(newest).items()
-                if state.pid and lives(state.pid, state.starttime)
-            ),
+            agent=any(lives(*key) for key in agents),
+            ranks=frozenset(living),
         )
 
     def _sources(self) -> list[tuple[Source, Path]]:

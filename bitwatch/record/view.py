@@ -65,6 +65,7 @@ class View(msgspec.Struct, kw_only=True):
     state: events.State = "preparing"
     attempt: int = 0
     launched: str = ""
+    before: events.AttemptEnded | None = None  # how the attempt before it ended
     cause: str = ""
     note: str = ""
     supervisor: Literal["alive", "gone", "ended"] = "ended"
@@ -135,6 +136,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         state=run_state,
         attempt=number,
         launched=started.cause,
+        before=state.journal.attempts.get(number - 1, AttemptState()).ended,
         cause=cause,
         note=note,
         supervisor="alive" if liveness.supervisor else ("ended" if over else "gone"),

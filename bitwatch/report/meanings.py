@@ -34,6 +34,8 @@ WHY = {
     "resume-lost": "What was done since the checkpoint that it went on from was done again, or a "
     "place in the text was not found again.",
     "process-count": "Something starts processes that the plan does not explain.",
+    "log-unreadable": "What the training wrote meanwhile is not on record; it does not stop for "
+    "that, and its processes were watched on.",
     "relaunch-failed": "The attempt that was asked for was not made, or took no step.",
 }
 NEXT = {

@@ -134,9 +134,11 @@ def _ends(record: Record, seen: View, elsewhere: str) -> list[Ended]:
 
 def _leftovers(record: Record, seen: View, liveness: Liveness) -> Sequence[events.ProcessStart]:
     """By the record's own numbers: they are text, and may be any."""
-    if liveness.elsewhere:
+    journal = record.state.journal
+    led = liveness.agent and journal.run is not None and journal.run.foreign
+    if liveness.elsewhere or led:  # what a training does that we only watch is no leftover
         return ()
-    over = {start.attempt for start in record.state.journal.processes.values()}
+    over = {start.attempt for start in journal.processes.values()}
     if seen.state not in END_STATES:
         over -= {seen.attempt}
     return leftovers.find(record.state, over)

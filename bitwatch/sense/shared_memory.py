@@ -1,14 +1,16 @@
 """Files below /dev/shm: which a process has mapped, and which nobody has.
 
 A process that is killed leaves the names that it made. They may be unlinked when they were
-recorded while it lived, are ours, and no process maps them any more. A record is text that
-anybody may have written: what is no plain name of a plain file there is not touched.
+recorded while it lived, are ours, no process maps them any more, and only torch or Python makes
+names like them: what a person has put there, such as the data itself, is mapped as well. A record
+is text that anybody may have written: what is no plain name of a plain file is not touched.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat as modes
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +22,15 @@ FOLDER = Path("/dev/shm")
 PREFIX = b"/dev/shm/"
 GONE = b" (deleted)"
 MAPS_BYTES = 16 << 20
+GENERATED = re.compile(
+    r"""torch_\d+_\d+(_\d+)?      # of a tensor that is shared: pid, a random number, a counter
+    | psm_[0-9a-f]{8}            # multiprocessing.shared_memory
+    | sem\.mp-[a-z0-9_]{8}       # a lock, a semaphore or a queue of multiprocessing
+    | pym-\d+-[a-z0-9_]{8}       # what multiprocessing keeps its arrays in
+    | nccl-[A-Za-z0-9]{6}        # between the GPUs of one machine
+    """,
+    re.VERBOSE | re.ASCII,
+)
 
 
 def free_mib() -> float | None:
@@ -48,8 +59,9 @@ def mapped(stat: Stat) -> set[str]:
 
 
 def unlink_unused(names: Iterable[str], everything: Iterable[Stat]) -> list[str]:
-    """Deletes those of `names` that are ours and that nobody of `everything` maps; which."""
-    here = {name for name in names if _is_plain(name) and _is_ours(FOLDER / name)}
+    """Deletes those of `names` that were generated, are ours and that nobody of `everything`
+    maps; which."""
+    here = {name for name in names if GENERATED.fullmatch(name) and _is_ours(FOLDER / name)}
     if here:
         for stat in everything:
             here -= mapped(stat)

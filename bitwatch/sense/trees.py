@@ -8,6 +8,7 @@ copies of itself below it. Runs of bitwatch's own are left out: their record kno
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -18,6 +19,11 @@ from bitwatch.sense.stat import Stat, children_by_parent, descendants, is_dead
 from bitwatch.sense.training_facts import TrainingFacts, Variables
 
 HELPERS = ("worker", "resource tracker", "compile worker", "supervisor", "sensor", "prepare")
+
+# The command line of a supervisor: a directory, an attempt, what to do with it, then words.
+SUPERVISED = re.compile(
+    r"bitwatch\.supervise\.supervisor (?P<directory>.+?) \d+ (?:launch|adopt|relaunch)(?: |$)"
+)
 
 Table = dict[int, Stat]
 Address = tuple[str, str, str]
@@ -79,8 +85,8 @@ class Forest:
                 return variables["BITWATCH_RUN"], variables.get("BITWATCH_DIR", "")
             command = self.facts.command(one)
             if role_of_command(command) == "supervisor":
-                after = command.partition("bitwatch.supervise.supervisor ")[2]
-                directory = after.rsplit(" ", 2)[0]  # then an attempt and what to do with it
+                after = SUPERVISED.search(command)
+                directory = after["directory"] if after else ""
                 return os.path.basename(directory), directory
         return None
 
@@ -146,7 +152,20 @@ class Forest:
         return Tree(ranks[0], tuple(ranks), (evidence, "no launcher of them is there"), False)
 
     def _apart(self, ranks: list[Stat]) -> Iterator[list[Stat]]:
-        """The same address may have served two trainings, one after the other."""
+        """The same address may have served two trainings, one after the other. Where it has, what
+        has lost its parent is not of the one whose ranks have theirs."""
+        numbers = Counter(number(self._of(stat), "RANK") for stat in ranks)
+        orphans = [stat for stat in ranks if self._is_orphan(stat)]
+        if max(numbers.values()) > 1 and 0 < len(orphans) < len(ranks):
+            yield from self._one_after_the_other(orphans)
+            ranks = [stat for stat in ranks if stat not in orphans]
+        yield from self._one_after_the_other(ranks)
+
+    def _is_orphan(self, stat: Stat) -> bool:
+        above = self.table.get(stat.ppid)
+        return above is None or above.pid == 1 or above.name == "systemd"
+
+    def _one_after_the_other(self, ranks: list[Stat]) -> Iterator[list[Stat]]:
         group: dict[int | None, Stat] = {}
         for stat in sorted(ranks, key=lambda stat: stat.starttime):
             rank = number(self._of(stat), "RANK")

@@ -156,10 +156,11 @@ class Cleaner:
     # -- what is not a process ----------------------------------------------------------------
 
     def _unlink(self) -> list[str]:
-        """Names that were recorded of what does not live any more."""
+        """Names that were recorded of what does not live any more. What a training has mapped
+        that somebody else has started is theirs, whatever it is called."""
         names: set[str] = set()
         for run in self._in_scope():
-            if not run.live:
+            if not run.live and not run.foreign:
                 names |= run.shared_memory
         return shared_memory.unlink_unused(names, self._machine.table.values())
 

@@ -84,8 +84,8 @@ class _Known:
         supervised = self.run.lock_is_held()
         journal = _mark(self.run.journal)
         found = self._facts
-        quiet = self._is_over and not supervised and found is not None and not found.supervised
-        if quiet and journal == self._journal:
+        quiet = self._is_over and not supervised and journal == self._journal
+        if quiet and found is not None and not (found.supervised or found.live):
             return found
         if journal and self._journal and journal[0] != self._journal[0]:  # made anew
             self._reader, self._state = JournalReader(self.run.journal), RunState()
@@ -108,9 +108,11 @@ class _Known:
         newest = self._newest_attempt()
         known = journal.attempts.get(newest)
         self._is_over = known is not None and known.ended is not None
-        lives_now = self._lives_watched if self._foreign else self._lives
-        held = supervised and not self._foreign  # whoever watches does not make it live
-        live = newest if not self._is_over and (held or lives_now(newest)) else 0
+        if self._foreign:  # whoever watches does not make it live, and no record ends it
+            lives_now = self._lives_watched()
+        else:
+            lives_now = not self._is_over and (supervised or self._lives(newest))
+        live = newest if lives_now else 0
         young = abs(time.time() - self._created) < YOUNG_S  # a clock may be set back
         return RunFacts(
             self.run.id,
@@ -133,13 +135,14 @@ class _Known:
         self._follower.poll()
         return max(told, self._follower.state.newest_attempt())
 
-    def _lives_watched(self, attempt: int) -> bool:
+    def _lives_watched(self) -> bool:
         """Of a training that bitwatch did not start: its launcher, or without one its ranks. What
-        a dead launcher has left are leftovers."""
+        a dead launcher has left are leftovers. Attempts are only what somebody has read in its
+        log: a launcher that starts its ranks again lives on, whatever was told of it when."""
         processes = self._state.journal.processes
         first = [key for key, start in processes.items() if start.role == "agent"]
         first = first or [key for key, start in processes.items() if start.role == "rank"]
-        return any(processes[key].attempt == attempt and lives(*key) for key in first)
+        return any(lives(*key) for key in first)
 
     def _lives(self, attempt: int) -> bool:
         """An agent, or a rank by its own word: who began after the death of its supervisor

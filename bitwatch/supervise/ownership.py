@@ -7,7 +7,8 @@ What belongs to a live attempt or a live supervisor is never touched. Otherwise:
 - own: one key ends it. Recorded in a role, below one in its session, or tagged with the command
   line of a role and without a terminal.
 - confirm: ours by descent or by its tag, but something that a person may have started inside a
-  run (a tmux server, a notebook, a debugger); or recorded of a training that we did not start.
+  run (a tmux server, a notebook, a debugger); or of a training that we did not start, and whose
+  launcher (or without one, each of whose ranks) is dead.
 - suspect: no proof, it only looks like a leftover. Shown, never ended but by name.
 - never: ourselves, our ancestors, another user's, another pid namespace's.
 """
@@ -89,13 +90,21 @@ class _Recorded(NamedTuple):
     run: RunFacts
     start: events.ProcessStart
 
+    @property
+    def lives(self) -> bool:
+        """Whether it is of what lives. Of a training that we only watch all is, while it does:
+        its attempts are what a log tells of, and its processes may be of none of them."""
+        run, start = self
+        if start.role == "supervisor":
+            return True
+        return bool(run.live) and (run.foreign or start.attempt == run.live)
+
 
 def _weight(entry: _Recorded) -> tuple[bool, bool, bool]:
     """Which of two runs that have recorded the same process tells of it: of a run that was begun
     inside another the outer one has seen the processes too. Who lives belongs to what lives."""
     run, start = entry
-    live = start.role == "supervisor" or (bool(run.live) and start.attempt == run.live)
-    return (start.pid, start.starttime) not in run.exits, live, start.role in ROLES
+    return (start.pid, start.starttime) not in run.exits, entry.lives, start.role in ROLES
 
 
 def judge(
@@ -200,10 +209,12 @@ class _World:
         why = f"recorded in attempt {attempt}"
         if proof == "descends":
             why = f"in the session of {entry.start.role} {entry.start.pid} of attempt {attempt}"
-        if entry.start.role == "supervisor" or (run.live and attempt == run.live):
+        if entry.lives:
             own = "live"
         elif run.foreign:
-            own, why = "confirm", "recorded while watching a training that bitwatch did not start"
+            own = "confirm"
+            if proof == "recorded":
+                why = "recorded while watching a training that bitwatch did not start"
         role = start.role if start is not None else "other"
         return Verdict(
             seen, own, proof, why, role, run.id, attempt,
@@ -235,12 +246,11 @@ class _World:
             return self._of(seen, session, "descends", None)
         role, run, attempt = above.start.role, above.run, above.start.attempt
         why = f"below {role} {above.start.pid} of attempt {attempt}, in a session of its own"
-        live = role == "supervisor" or (run.live and attempt == run.live)
-        if not live and seen.directory == run.directory:
+        if not above.lives and seen.directory == run.directory:
             tagged = self._tagged(seen)
             if tagged is not None and tagged.class_ == "own":
                 return tagged
-        class_: Class = "live" if live else "confirm"
+        class_: Class = "live" if above.lives else "confirm"
         return Verdict(seen, class_, "descends", why, "other", run.id, attempt)
 
     def _session_of(self, seen: Seen) -> _Recorded | None:

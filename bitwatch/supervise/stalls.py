@@ -4,6 +4,7 @@ loop, and written to the journal when it has changed."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from bitwatch.record.events import Stuck, Wait
 from bitwatch.record.journal import JournalWriter
@@ -44,10 +45,17 @@ def _still_s(view: View, look: Look, now: float) -> float | None:
 
 class Stalls:
     """`look` never waits: what it asks at one call is read at a later one. It returns whether it
-    has written something."""
+    has written something. `ranks`: whom to look at in a picture, of a training that is not asked."""
 
-    def __init__(self, run: RunDir, journal: JournalWriter, attempt: int) -> None:
+    def __init__(
+        self,
+        run: RunDir,
+        journal: JournalWriter,
+        attempt: int,
+        ranks: Callable[[View], list[Target]] | None = None,
+    ) -> None:
         self._run = run
+        self._ranks = ranks
         self._journal = journal
         self._attempt = attempt
         self._asking: Asking | None = None
@@ -63,7 +71,10 @@ class Stalls:
                 return self._tell(waits(looks, view, now), view, now)
         elif time.monotonic() >= self._next_m:
             self._next_m = time.monotonic() + AGAIN_S
-            asked = targets(self._run, state, self._attempt)
+            if self._ranks is not None:
+                asked = self._ranks(view)
+            else:
+                asked = targets(self._run, state, self._attempt)
             self._asking = Asking(asked) if asked else None
         return False
 

@@ -9,7 +9,20 @@ from bitwatch.tui.draw import Line
 
 def differs(view: View) -> bool:
     """Whether another model was built than the one that was asked for."""
-    return None not in (view.asked, view.built) and view.asked != view.built
+    if view.asked is None or view.built is None:
+        return False
+    return abs(view.asked - view.built) > within(view)
+
+
+def within(view: View) -> int:
+    """To what the number that was built is known only; 0 where it is exact."""
+    built = [model for attempt, model in view.models if attempt == view.attempt]
+    return next((model.within for model in built if model.built == view.built), 0)
+
+
+def _built(view: View) -> str:
+    about = "about " if within(view) else ""
+    return f"{about}{view.built:,}"
 
 
 def counted(view: View) -> Line:
@@ -17,11 +30,12 @@ def counted(view: View) -> Line:
     if view.built is None:
         return Line()
     if differs(view):
-        line = Line("built ", "bad").add(f"{view.built:,}", "strong bad").add(", asked ", "bad")
+        line = Line("built ", "bad").add(_built(view), "strong bad").add(", asked ", "bad")
         return line.add(f"{view.asked:,}", "strong bad")
     if view.asked is None:
-        return Line("built ", "quiet").add(f"{view.built:,}")
-    return Line("asked ", "quiet").add(f"{view.asked:,}").add(" = built", "quiet")
+        return Line("built ", "quiet").add(_built(view))
+    line = Line("asked ", "quiet").add(f"{view.asked:,}")
+    return line.add(", built about that" if within(view) else " = built", "quiet")
 
 
 def held(view: View) -> Line:
@@ -48,10 +62,15 @@ def paragraph(view: View) -> list[tuple[str, str]]:
     if view.built is None:
         return found
     if view.asked is None:
-        words = f"built {view.built:,} parameters; no number was asked for"
-        found.append((f"{words} (model.expected_parameters)", "text"))
+        words = f"built {_built(view)} parameters"
+        words += ", as its log says; " if view.foreign else "; no number was asked for "
+        words += _how_rounded(view) if view.foreign else "(model.expected_parameters)"
+        found.append((words, "text"))
     elif differs(view):
-        found.append((f"built {view.built:,} parameters, asked {view.asked:,}", "bad"))
+        found.append((f"built {_built(view)} parameters, asked {view.asked:,}", "bad"))
+    elif within(view):
+        words = f"asked {view.asked:,} parameters, built {_built(view)}; {_how_rounded(view)}"
+        found.append((words, "text"))
     else:
         found.append((f"asked {view.asked:,} parameters = built", "text"))
     if view.held:
@@ -61,6 +80,11 @@ def paragraph(view: View) -> list[tuple[str, str]]:
             words = f"attempt {attempt} built {model.built:,}: this is another model"
             found.append((words, "bad"))
     return found
+
+
+def _how_rounded(view: View) -> str:
+    known_to = within(view)
+    return f"it gives no digits below {known_to:,}" if known_to else "it names no target"
 
 
 def _held(held: list[int]) -> str:

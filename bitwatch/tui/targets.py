@@ -20,30 +20,46 @@ OF_THE_ATTEMPT = {
     "compile worker": "its rank compiles more slowly, or fails",
     "sensor": "nothing is known of the GPUs until the supervisor starts another one",
 }
+OF_SOMEBODY = {
+    "agent": "it has launched the ranks: without it the training is over, or goes on unwatched by "
+    "whoever launched it",
+    "rank": "the others wait for it, or are ended by what launched them; bitwatch starts none again",
+    "worker": "its rank fails when it next waits for data, and the training may end with it",
+    "resource tracker": "shared memory may be left behind when the training ends",
+    "compile worker": "its rank compiles more slowly, or fails",
+}
+OF_A_TRAINING = "it belongs to a training that bitwatch did not start, which may fail without it"
 UNKNOWN = "it belongs to the live attempt, which may fail without it"
 
 
 class Target(NamedTuple):
-    """One identity, with a name for a person. `barred` says why nothing is sent to it."""
+    """One identity, with a name for a person. `barred` says why nothing is sent to it, `why`
+    what shows that it belongs where it is listed."""
 
     key: Key
     name: str
     command: str
     means: str
     barred: str = ""
+    why: str = ""
 
 
-def targets_of(rows: Iterable[Row]) -> list[Target]:
-    """A row that several processes share means all of them."""
+def targets_of(rows: Iterable[Row], *, foreign: bool = False) -> list[Target]:
+    """A row that several processes share means all of them. `foreign`: of a training that
+    bitwatch did not start, by whatever launcher."""
     found: dict[Key, Target] = {}
     for row in rows:
         for member in row.members or (row,):
             process = member.process
             found[process.key] = Target(
                 process.key, _name(member), plain(process.command[:COMMAND_MOST]),
-                means(member), plain(member.barred),
+                means(member, foreign), plain(member.barred), _why(member),
             )  # fmt: skip
     return list(found.values())
+
+
+def _why(row: Row) -> str:
+    return plain(row.other.why[:WHY_MOST]) if row.other else ""
 
 
 def _name(row: Row) -> str:
@@ -54,10 +70,10 @@ def _name(row: Row) -> str:
     return f"{name}, pid {process.pid}"
 
 
-def means(row: Row) -> str:
+def means(row: Row, foreign: bool = False) -> str:
     """What the end of this process would mean, in one sentence."""
     process, other = row.process, row.other
-    why = plain(other.why[:WHY_MOST]) if other else ""
+    why = _why(row)
     if row.group == "leftover":
         of = f"attempt {row.attempt}" if row.attempt else "an attempt"
         return f"left behind by {of}, which has ended: nothing waits for it; c ends it as well"
@@ -69,4 +85,6 @@ def means(row: Row) -> str:
         return f"of a live training, run {plain(other.run)}, which may fail without it"
     if other is not None:
         return why or "not of any run: it holds memory of a GPU"
+    if foreign:
+        return OF_SOMEBODY.get(process.role, OF_A_TRAINING)
     return OF_THE_ATTEMPT.get(process.role, UNKNOWN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import pytest
 
 from bitwatch import launching
 from bitwatch.attach import commands, foreign, target
-from bitwatch.record import rundir
-from bitwatch.record.follow import lives
+from bitwatch.record import events, rundir
+from bitwatch.record.follow import Follower, lives
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.sense.processes import Key, send_signal
 from bitwatch.stop import stop_run
@@ -23,6 +24,10 @@ from bitwatch.supervise.known_runs import KnownRuns
 from tests.attach.conftest import NOBODY_UID, Start, needs_root
 from tests.attach.watched import append, ended, follow, look, seen, steps, training_of, watching
 from tests.conftest import until
+from tests.sense.families import Families, families, found
+from tests.supervise.standins import write
+
+__all__ = ["families"]
 
 
 def test_the_same_log_and_the_same_training_are_the_same_run(
@@ -62,6 +67,26 @@ def test_what_a_word_means(home: Path, log: Path, tmp_path: Path, start: Start) 
     ):
         with pytest.raises(RunDirError, match=why):
             target.meant(home, word)
+
+
+@pytest.mark.parametrize("how", ["launch", "adopt", "relaunch"])
+def test_the_pid_of_a_supervisor_of_our_own_means_its_run(
+    tmp_path: Path, families: Families, how: str
+) -> None:
+    """Its command line ends in words for a person."""
+    run = rundir.create(tmp_path / "my runs 1", "ours")
+    module = families.folder / "bitwatch" / "supervise" / "supervisor.py"
+    module.parent.mkdir(parents=True)
+    for folder in module.parents[:2]:
+        (folder / "__init__.py").touch()
+    module.write_text("import signal; print(flush=True); signal.pause()")
+    words = [str(run.path), "2", how, "the screen (pid 5)", "3 of 4 ranks failed"]
+    supervisor = families.python(
+        "-m", "bitwatch.supervise.supervisor", *words, stdout=subprocess.PIPE
+    )
+    assert supervisor.stdout and supervisor.stdout.readline()
+    meant = target.meant(tmp_path, str(supervisor.pid))
+    assert isinstance(meant, RunDir) and meant.path == run.path
 
 
 @needs_root("start a process of another user")
@@ -108,6 +133,41 @@ def test_a_training_that_ends_while_it_is_attached_to_is_on_record(
     assert now.cause == "its processes have ended, and no log of it is known"
 
 
+def test_what_is_attached_to_before_it_has_ranks_is_known_when_they_come(
+    home: Path, log: Path, families: Families
+) -> None:
+    """Its log holds the steps of an earlier training."""
+    torchrun = families.folder / "torchrun"
+    torchrun.write_text(f"input()\n{torchrun.read_text()}")
+    with log.open("a") as output:
+        launcher = families.torchrun(2, 2, stdin=subprocess.PIPE, stdout=output)
+    run = foreign.of_training(home, found(launcher.pid, ranks=0))
+
+    def started() -> events.AttemptStarted:
+        follower = Follower(run)
+        follower.poll()
+        told = follower.state.journal.attempts[follower.state.newest_attempt()].started
+        assert told
+        return told
+
+    with watching(run) as watcher:
+        assert (started().ranks, started().workers, seen(run).step) == (1, 0, 9)
+        assert launcher.stdin
+        launcher.stdin.write(b"\n")
+        launcher.stdin.close()
+
+        def known() -> bool:
+            look(watcher)
+            return len(watcher.family.rank_keys()) == 2 and started().workers == 2
+
+        until(known, "its ranks and workers")
+        assert started().ranks == 2
+        assert watcher.logs.logs[str(log)].translator.ranks == 2
+        append(log, steps(range(3)))
+        look(watcher)
+        assert (seen(run).attempt, seen(run).step, started().ranks) == (2, 2, 2)
+
+
 def test_whose_log_tells_why_has_failed(watched: tuple[RunDir, Key, Key], log: Path) -> None:
     run, launcher, rank = watched
     follow(run, log)
@@ -144,6 +204,51 @@ def test_what_a_dead_launcher_leaves_needs_a_confirmation_and_before_it_nothing_
         said = commands.end_left(run, [launcher, rank])
         assert f"rank 0 (pid {rank[0]})" in said and "1 process had ended already" in said
         assert not lives(*rank)
+
+
+def test_while_its_launcher_lives_nothing_of_it_is_left_over_in_whatever_attempt(
+    watched: tuple[RunDir, Key, Key],
+) -> None:
+    """A new attempt is on record before anybody has looked again at who is there: whoever
+    watched may have been killed in that second."""
+    run, launcher, rank = watched
+    machine = Machine(run.path.parent)
+
+    def classes() -> list[str]:
+        found = {verdict.key: verdict.class_ for verdict in machine.verdicts()}
+        return [found[key] for key in (launcher, rank) if key in found]
+
+    records: list[events.Record] = [
+        events.AttemptEnded(attempt=1, state="lost"),
+        events.AttemptStarted(attempt=2, ranks=1),
+    ]
+    for record in records:
+        write(run, record)
+        assert classes() == ["live", "live"]
+        follower = Follower(run)
+        follower.poll()
+        alive = follower.liveness()
+        assert alive.agent and alive.ranks == {0}
+    assert "had ended already, or is no leftover now" in commands.end_left(run, [launcher, rank])
+    assert lives(*launcher) and lives(*rank)
+    send_signal(*launcher, signal.SIGKILL)
+    until(lambda: not lives(*launcher), "its end")
+    assert classes() == ["confirm"] and machine.runs[0].live == 0
+
+
+def test_who_lives_when_an_attempt_begins_is_told_of_in_that_attempt_at_once(
+    watched: tuple[RunDir, Key, Key], log: Path
+) -> None:
+    run, launcher, rank = watched
+    follow(run, log)
+    with watching(run) as watcher:
+        append(log, "[default] Worker group FAILED. 1/3 attempts left; will restart worker group\n")
+        watcher.read_logs()
+        follower = Follower(run)
+        follower.poll()
+        told = follower.state.journal.processes
+        assert follower.state.newest_attempt() == 2
+        assert told[launcher].attempt == told[rank].attempt == 2
 
 
 def test_it_is_never_stopped_relaunched_resumed_or_taken_over(

@@ -196,6 +196,12 @@ def test_a_tail_shows_escapes_and_who_printed(tmp_path: Path) -> None:
     assert tail.new() == ["rank0  next"]
 
 
+def test_a_tail_shows_the_newest_part_of_a_line_that_has_no_end(tmp_path: Path) -> None:
+    (tmp_path / "rank0.log").write_text("one\n" + "é" * 200_000)
+    shown = Tail(tmp_path, 100_001).new()  # which begins within a character
+    assert shown and "".join(line.removeprefix("rank0  ") for line in shown).strip("é") == ""
+
+
 def test_the_command_prints_a_log_to_its_very_end_with_its_escapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

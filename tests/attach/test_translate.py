@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pytest
+
 from bitwatch.attach.dialects import Listener
 from bitwatch.attach.log_text import Splitter
 from bitwatch.attach.said import Line, Said, Value, What
@@ -117,6 +119,24 @@ def test_parameters_are_the_models_and_never_one_ranks_part() -> None:
     assert (model.asked, model.built) == (1000, 990)
     told = heard(translator, said("built", parameters=500), said("built", parameters=9999, shard=1))
     assert not any(isinstance(one, events.ModelBuilt) for one in told)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "within"),
+    [
+        ("number of parameters: 0.11M", 110_000, 10_000),
+        ("Model size: 124M params", 124_000_000, 1_000_000),
+        ("0.17 billion parameters", 170_000_000, 10_000_000),
+        ("Model created with 169,990,657 parameters (0.17B)", 169_990_657, 0),
+        ("110000 parameters", 110_000, 0),
+    ],
+)
+def test_a_number_that_a_log_rounds_is_not_taken_as_exact(
+    text: str, parameters: int, within: int
+) -> None:
+    (model,) = heard(Translator(), said("built", text, parameters=parameters))
+    assert isinstance(model, events.ModelBuilt)
+    assert (model.built, model.within) == (parameters, within)
 
 
 def test_the_incidents_log() -> None:

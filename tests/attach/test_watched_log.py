@@ -11,7 +11,13 @@ import pytest
 from bitwatch import listing
 from bitwatch.attach import foreign, past
 from bitwatch.attach.follow import Feed
+from bitwatch.attach.log_watch import LogWatch
+from bitwatch.attach.steps import Restart
+from bitwatch.attach.watcher import Watcher
+from bitwatch.record import events
 from bitwatch.record.follow import Follower, lives
+from bitwatch.record.rundir import Lock
+from bitwatch.sense.training import Log
 from tests.attach.watched import append, look, points, seen, steps, watching
 from tests.conftest import until
 
@@ -30,6 +36,25 @@ def test_a_log_is_followed_and_who_watches_next_goes_on_where_it_was(home: Path,
     append(log, steps(range(20, 30)))
     with watching(run):
         assert (seen(run).step, points(seen(run))) == (29, 30)
+
+
+def test_a_log_that_was_not_read_yet_has_no_place(home: Path, log: Path) -> None:
+    """Whoever watches next would take it as a place up to which all is on record, and the
+    beginning of the log as a training that began again."""
+    run = foreign.of_log(home, log)
+    lock = Lock(run)
+    watcher = Watcher(run, lock)
+    watcher.tick()
+    assert not LogWatch(run, 0, 18).known_places
+    watcher.read_logs()
+    assert LogWatch(run, 0, 18).known_places == {str(log): watcher.logs.logs[str(log)].place}
+    watcher.close()
+    lock.release()
+    unread = LogWatch(run, 0, 9)
+    unread.add([Log(str(log), str(log), 0, "")], 1)
+    unread.close()
+    with watching(run):
+        assert (seen(run).attempt, seen(run).step, points(seen(run))) == (1, 9, 10)
 
 
 def test_a_log_that_stands_still_is_stalled_and_then_lost(home: Path, log: Path) -> None:
@@ -85,6 +110,33 @@ def test_a_log_that_changes_under_who_watches_it(home: Path, log: Path, how: str
         writer.close()
 
 
+@pytest.mark.parametrize("how", ["deleted", "a pipe", "not readable as text"])
+def test_a_log_that_cannot_be_followed_is_told_of_until_it_can_be_again(
+    home: Path, log: Path, how: str
+) -> None:
+    run = foreign.of_log(home, log)
+
+    def alerts(watcher: Watcher) -> list[events.Alert]:
+        look(watcher)
+        return [alert for alert in seen(run).alerts if alert.id == "log-unreadable"]
+
+    with watching(run) as watcher:
+        assert alerts(watcher) == []
+        log.rename(log.with_suffix(".1"))
+        if how == "a pipe":
+            os.mkfifo(log)
+        elif how != "deleted":
+            log.write_bytes(b"\x7fELF\0\0\1\2" * 500)
+        (alert,) = until(lambda: alerts(watcher), "an alert")
+        says = {"deleted": "was deleted or moved", "a pipe": "is a pipe"}.get(how, "a binary file")
+        assert alert.text.startswith(f"the log {log}: ") and says in alert.text and alert.next
+    log.unlink(missing_ok=True)
+    log.write_text(steps(range(10, 12)))
+    with watching(run) as watcher:  # whoever watches next takes it back
+        until(lambda: not alerts(watcher), "it to be well")
+        assert seen(run).step == 11
+
+
 def test_a_log_that_begins_again_is_another_attempt(home: Path, log: Path) -> None:
     append(log, steps(range(5)))
     run = foreign.of_log(home, log)
@@ -96,6 +148,70 @@ def test_a_log_that_begins_again_is_another_attempt(home: Path, log: Path) -> No
         ended = follower.state.journal.attempts[1].ended
         assert ended and ended.state == "lost" and "fall back from 9 to 0" in ended.cause
         assert run.logs(2).joinpath("train.log").exists()
+
+
+@pytest.mark.parametrize("how", ["appended", "emptied", "replaced"])
+def test_a_training_that_is_started_again_while_its_log_is_watched_is_another_attempt(
+    home: Path, log: Path, how: str
+) -> None:
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        append(log, steps(range(10, 45)))
+        look(watcher)
+        if how == "emptied":
+            os.truncate(log, 0)
+        elif how == "replaced":
+            log.rename(log.with_suffix(".1"))
+        append(log, steps(range(6)))
+        look(watcher)
+        assert (seen(run).attempt, seen(run).step) == (2, 5)
+
+
+def fallen_back(told: list[object]) -> bool:
+    return any(isinstance(one, Restart) for one in told)
+
+
+def followed(home: Path, log: Path) -> LogWatch:
+    """Of a training whose ranks are known to be the same as before."""
+    logs = LogWatch(foreign.of_log(home, log), 1, 0)
+    logs.ranks_known = True
+    logs.add([Log(str(log), str(log), 0, "")], 1)
+    return logs
+
+
+def test_steps_that_were_there_before_may_be_of_an_earlier_training(home: Path, log: Path) -> None:
+    logs = followed(home, log)
+    assert not fallen_back(list(logs.new()))
+    append(log, "another start\n")
+    assert not fallen_back(list(logs.new()))
+    append(log, steps(range(3)))
+    told = list(logs.new())
+    assert fallen_back(told)
+    assert [one.step for one in told if isinstance(one, events.Step)] == [0, 1, 2]
+    append(log, steps(range(3, 9)) + steps(range(4)))  # another epoch: its ranks are the same
+    told = list(logs.new())
+    assert not fallen_back(told)
+    assert [one.step for one in told if isinstance(one, events.Step)][-4:] == [8, 9, 10, 11]
+    logs.close()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_other_ranks_or_an_emptied_log_may_begin_again(
+    home: Path, log: Path, emptied: bool
+) -> None:
+    logs = followed(home, log)
+    list(logs.new())
+    append(log, steps(range(10, 15)))
+    list(logs.new())
+    if emptied:
+        os.truncate(log, 0)
+    else:
+        logs.may_restart()
+        append(log, steps(range(15, 17)))  # the last words of those before
+        assert not fallen_back(list(logs.new()))
+    append(log, steps(range(3)))
+    assert fallen_back(list(logs.new()))
+    logs.close()
 
 
 def test_of_a_long_log_the_newest_comes_first_and_the_rest_thinned_out(

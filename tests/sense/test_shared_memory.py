@@ -25,7 +25,7 @@ MAPS = (
 
 @pytest.fixture
 def name() -> Iterator[str]:
-    made = f"bitwatch test {os.getpid()}"
+    made = f"psm_{os.getpid():08x}"
     yield made
     (shared_memory.FOLDER / made).unlink(missing_ok=True)
 
@@ -78,6 +78,47 @@ def test_what_an_innocent_maps_stays_whoever_recorded_its_name(
     assert (shared_memory.FOLDER / name).exists()
 
 
+@pytest.mark.parametrize("called", ["train.bin", "psm_train.bin", "torch_1_data", "sem.mp-train"])
+def test_a_file_that_a_person_has_put_there_stays_whoever_mapped_it(
+    called: str, mapping: Callable[[Path], processes.Stat]
+) -> None:
+    path = shared_memory.FOLDER / f"{called}.{os.getpid()}"
+    try:
+        stat = mapping(path)
+        assert shared_memory.mapped(stat) == {path.name}
+        assert shared_memory.unlink_unused([path.name], []) == []
+        assert path.exists()
+    finally:
+        path.unlink()
+
+
+LEAVES = """
+import multiprocessing.shared_memory as shared, multiprocessing as processes, torch
+torch.multiprocessing.set_sharing_strategy("file_system")
+tensor, block = torch.zeros(4), shared.SharedMemory(create=True, size=8)
+lock, array = processes.Lock(), processes.Array("i", 4)
+tensor.share_memory_()
+print(flush=True); import signal; signal.pause()
+"""
+
+
+def test_what_torch_and_python_generate_is_unlinked() -> None:
+    """Their own names, whatever their version calls them."""
+    with subprocess.Popen([sys.executable, "-c", LEAVES], stdout=subprocess.PIPE) as child:
+        assert child.stdout and child.stdout.readline()
+        stat = processes.read_stat(child.pid)
+        assert stat
+        names = shared_memory.mapped(stat)
+        child.kill()
+    try:
+        assert {name.split("_")[0] for name in names} >= {"torch", "psm"}
+        assert all(shared_memory.GENERATED.fullmatch(name) for name in names)
+    finally:
+        unlinked = shared_memory.unlink_unused(names, processes.scan().values())
+    assert set(unlinked) <= names
+    assert not [name for name in names if (shared_memory.FOLDER / name).exists()]
+
+
 def test_a_file_of_another_folder_that_is_called_so_is_none_of_it(
     tmp_path: Path, mapping: Callable[[Path], processes.Stat]
 ) -> None:
@@ -111,5 +152,6 @@ def test_a_name_that_leads_elsewhere_is_refused(name: str, tmp_path: Path) -> No
     victim.touch()
     folder = shared_memory.FOLDER / name
     hostile = [str(victim), f"../..{victim}", "..", ".", "", f"{name}/x", f"{name}\0", "\udcff/x"]
+    hostile += [f"{name}\n", f"../{name}"]
     assert unlink(*hostile, name) == []
     assert victim.exists() and not folder.exists()

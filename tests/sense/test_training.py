@@ -241,6 +241,28 @@ def _said(pid: int) -> str:
     return ""
 
 
+def test_what_a_dead_training_has_left_is_none_of_the_next_one_at_its_address(
+    families: Families,
+) -> None:
+    """Neither has a launcher that tells: the ranks know each other by their variables alone."""
+    rank = 'WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT "$0" train.py 0'
+    dead = families.start("bash", "-c", f"RANK=1 {rank} & wait", sys.executable)
+    until(lambda: len(children(dead.pid)) == 1, "the first training")
+    (stale,) = children(dead.pid)
+    dead.kill()
+    dead.wait()
+    next_one = families.start("bash", "-c", f"RANK=0 {rank} & RANK=1 {rank} & wait", sys.executable)
+    until(lambda: len(children(next_one.pid)) == 2, "the next training")
+    zero = children(next_one.pid)[0]
+
+    looked = found(zero.pid, ranks=2)
+
+    assert {one.stat.pid for one in of_role(looked, "rank")} == {
+        one.pid for one in children(next_one.pid)
+    }
+    assert {one.stat.pid for one in found(stale.pid).members} == {stale.pid}
+
+
 def test_what_is_no_process_of_ours_is_refused_with_what_it_is(
     start: Start, in_the_kernel: Callable[[str], Stat]
 ) -> None:

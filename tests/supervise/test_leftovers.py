@@ -201,3 +201,31 @@ def test_a_stopped_process_is_ended_too(run: RunDir, sleeper: Key) -> None:
     journal(run, ATTEMPT, start(sleeper), ENDED)
     commands.clean(run)
     assert not alive(sleeper)
+
+
+@pytest.mark.parametrize(
+    ("name", "foreign", "stays"),
+    [
+        ("psm_{:08x}", False, False),
+        ("psm_{:08x}", True, True),
+        ("train-{}.bin", False, True),
+        ("train-{}.bin", True, True),
+    ],
+)
+def test_of_shared_memory_only_what_our_own_processes_generated_is_unlinked(
+    run: RunDir, name: str, foreign: bool, stays: bool
+) -> None:
+    """A training has also mapped its data, where somebody has put that there."""
+    file = Path("/dev/shm", name.format(os.getpid()))
+    file.touch()
+    try:
+        identity = run.identity()
+        identity.foreign = foreign
+        rundir.write_identity(run, identity)
+        mapped = events.SharedMemory(pid=7, starttime=5, names=[file.name])
+        journal(run, ATTEMPT, start((7, 5)), mapped, ENDED)
+        said = commands.clean(run)
+        assert file.exists() == stays
+        assert ("unlinked 1 file of shared memory" in said) != stays
+    finally:
+        file.unlink(missing_ok=True)

@@ -205,9 +205,14 @@ def test_of_a_run_whose_folder_is_gone_the_tag_still_counts() -> None:
 
 def test_a_training_that_we_only_watched_needs_a_confirmation() -> None:
     watched = run(start(11, "rank"), foreign=True)
-    assert classes(seen(11), seen(30, ppid=11, session=11), runs=(watched,)) == {
-        11: "confirm",
-        30: "confirm",
+    found = judged(seen(11), seen(30, ppid=11, session=11), runs=(watched,))
+    assert {pid: verdict.class_ for pid, verdict in found.items()} == {11: "confirm", 30: "confirm"}
+    assert "recorded while watching" in found[11].why
+    assert found[30].why == "in the session of rank 11 of attempt 1"
+    alive = watched._replace(live=2)  # its processes may be of any attempt that its log tells of
+    assert classes(seen(11), seen(30, ppid=11, session=30), runs=(alive,)) == {
+        11: "live",
+        30: "live",
     }
 
 

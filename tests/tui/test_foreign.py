@@ -50,6 +50,34 @@ async def test_c_asks_before_it_ends_what_such_a_training_has_left(stage: Open) 
             assert any(words in toast for toast in at.toasts())
 
 
+async def test_c_says_what_still_trains_and_leaves_alone_what_is_in_no_role(stage: Open) -> None:
+    async with stage(ended=True) as at:
+        run, last = at.source.run.id, at.source.view.last
+        view = msgspec.structs.replace(at.source.view, foreign=True, run=run)
+        why = "in the session of rank 70 of attempt 1"
+        rank = other(70, "confirm", run=run, role="rank", rank=0, why="recorded while watching")
+        tracker = other(71, "confirm", run=run, role="other", why=why, command="wandb-service")
+        assert last is not None
+        at.source.give(view, last.t + 3.0, others=[rank, tracker])
+        await at.pilot.pause()
+        await at.press("c")
+        text = at.text()
+        assert "End 1 process?" in text and "recorded while watching" in text
+        assert f"They still train: step {last.step} was taken 3.0 s ago" in text
+        assert "1 other process of it: left alone unless tagged" in text and why not in text
+        await at.press("escape")
+        at.app.screen.processes.tagged.add(tracker.key)
+        at.source.give(view, last.t + 90.0, others=[rank, tracker])
+        await at.pilot.pause()
+        await at.press("c")
+        text = at.text()
+        assert "End 2 processes?" in text and "wandb-service" in text and why in text
+        assert "They still train" not in text and "Their last step" in text
+        await at.press("right", "enter")
+        await at.until(lambda: at.commands.ended)
+        assert at.commands.ended == [[rank.key, tracker.key]]
+
+
 async def test_a_training_that_was_found_is_offered_with_its_evidence_and_made_a_run(
     tmp_path: Path,
 ) -> None:
@@ -81,7 +109,7 @@ async def test_a_training_that_was_found_is_offered_with_its_evidence_and_made_a
             text = "\n".join(strip.text for strip in rows)
             if "it holds a GPU" in text:
                 break
-        assert f"pid {os.getpid()}: python " in text and "1 rank, 0 workers" in text
+        assert f"pid {os.getpid()}: " in text and "training, 1 rank, 0 workers" in text
         assert "\x1b" not in text
         await pilot.press("enter")
         await pilot.pause()

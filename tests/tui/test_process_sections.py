@@ -224,6 +224,14 @@ def test_a_target_says_what_its_end_would_mean() -> None:
     assert "attempt 1, which has ended" in told[(502, 7502)].means
 
 
+def test_of_somebody_elses_training_a_target_names_no_launcher_and_promises_nothing() -> None:
+    panel = panel_of((), height=14)
+    rows = panel.every_row()
+    assert any("torchrun" in target.means for target in targets_of(rows))
+    for target in targets_of(rows, foreign=True):
+        assert "torchrun" not in target.means and "brings it back" not in target.means
+
+
 @pytest.mark.parametrize("size", [(40, 8), (76, 20), (120, 12), (200, 60)])
 def test_words_of_processes_break_nothing(size: tuple[int, int]) -> None:
     evil = other(

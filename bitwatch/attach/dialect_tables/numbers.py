@@ -30,6 +30,7 @@ def whole(text: str) -> int:
     return int(float(text.replace(",", "")))
 
 
+LONGEST_LINE = 2000
 SIZES = {"": 1, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 
@@ -44,6 +45,20 @@ def count(text: str) -> int:
     if size is None:
         raise ValueError(text)
     return round(number(match[1]) * size)
+
+
+ROUNDED = re.compile(
+    r"(\d[\d,]*(?:\.(\d+))?)\s*([KMBGT]|thousand|million|billion|trillion)\b", re.IGNORECASE
+)
+
+
+def rounded_to(line: str, number: int) -> int:
+    """10,000 where a line says 0.11M for this number; 0 where it says it to the last digit."""
+    for match in ROUNDED.finditer(line[:LONGEST_LINE]):
+        text, decimals, unit = match.groups()
+        if count(f"{text} {unit}") == number:
+            return round(count(f"1 {unit}") / 10 ** len(decimals or ""))
+    return 0
 
 
 def mib(text: str) -> float:

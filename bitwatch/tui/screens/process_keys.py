@@ -7,6 +7,7 @@ from textual.screen import Screen
 
 from bitwatch.record.rundir import RunDir
 from bitwatch.tui.host import Host
+from bitwatch.tui.rows import Row
 from bitwatch.tui.targets import Target, targets_of
 from bitwatch.tui.widgets.processes import ProcessPanel
 from bitwatch.tui.widgets.row_list import RowList
@@ -74,19 +75,26 @@ class ProcessKeys(Screen[None]):
             self.app.push_screen(Details(row))
 
     def left_of_watched(self) -> list[Target]:
-        """What lives on of a training that bitwatch did not start, after its launcher."""
+        """What lives on of a training that bitwatch did not start, after its launcher. What is in
+        no role of a training only when it is tagged."""
+        tagged = self.processes.tagged
+        rows = [row for row in self._of_watched() if _has_role(row) or tagged & set(row.keys)]
+        return [target for target in targets_of(rows) if not target.barred]
+
+    def _of_watched(self) -> list[Row]:
         view = self.processes.view
-        if not view.foreign:
-            return []
-        rows = (row for row in self.processes.every_row() if row.group == "confirm")
+        rows = [row for row in self.processes.every_row() if row.group == "confirm"]
         theirs = [row for row in rows if row.other is not None and row.other.run == view.run]
-        return [target for target in targets_of(theirs) if not target.barred]
+        return theirs if view.foreign else []
 
     def ask_about_left(self) -> None:
         """The answer is about the identities that are there now."""
-        from bitwatch.tui.screens.end_left import EndLeft
+        from bitwatch.tui.screens.end_left import EndLeft, last_step
 
         targets = self.left_of_watched()
+        others = len(targets_of(self._of_watched())) - len(targets)
+        ranks = any(row.process.role == "rank" for row in self._of_watched())
+        step = last_step(self.processes.view, self.processes.now, ranks)
         run, commands = self.run, self.host.commands
 
         def answered(yes: bool | None) -> None:
@@ -94,7 +102,7 @@ class ProcessKeys(Screen[None]):
                 keys = [target.key for target in targets]
                 self.host.in_background(lambda: commands.end_left(run, keys))
 
-        self.app.push_screen(EndLeft(targets), answered)
+        self.app.push_screen(EndLeft(targets, step, others), answered)
 
     def action_signal(self) -> None:
         """Asks which signal, for the tagged processes or the selected one. The dialog's answer
@@ -109,7 +117,8 @@ class ProcessKeys(Screen[None]):
             self.name_keys()
             self.notify("the marked processes have ended", markup=False)
             return
-        targets = targets_of(self.processes.chosen())
+        foreign = self.processes.view.foreign
+        targets = targets_of(self.processes.chosen(), foreign=foreign)
         if not targets:
             self.notify("no process is selected", markup=False)
             return
@@ -121,3 +130,7 @@ class ProcessKeys(Screen[None]):
                 self.host.in_background(lambda: commands.signal(run, keys, name))
 
         self.app.push_screen(SignalDialog(targets), answered)
+
+
+def _has_role(row: Row) -> bool:
+    return row.process.role not in ("", "other")

@@ -36,7 +36,12 @@ def text(view: View) -> list[Block]:
         blocks += _alert(alert)
     if len(blocks) == without:
         blocks += [EMPTY] if blocks else []
-        blocks.append(Block(Content("Nothing is wrong that bitwatch knows of.")))
+        now = " now" if _broke(view) else ""
+        blocks.append(Block(Content(f"Nothing is wrong{now} that bitwatch knows of.")))
+    if view.before is not None and _broke(view):
+        ended = view.before
+        said = f"attempt {view.attempt - 1} {ended.state} at {clock(ended.t)}"
+        blocks += _said(f"{said}: {plain(ended.cause)}" if ended.cause else said, "$quiet", [], "")
     gone = [alert for alert in view.past_alerts if alert.attempt == view.attempt]
     if gone:
         blocks += [EMPTY, Block(Content.styled("Before, in this attempt", "bold $quiet"))]
@@ -45,6 +50,11 @@ def text(view: View) -> list[Block]:
             line = f"{clock(alert.t)}  {word:<9}{plain(alert.text or alert.id)}"
             blocks.append(Block(Content.styled(line, "$quiet"), 2, one_line=True))
     return blocks
+
+
+def _broke(view: View) -> bool:
+    """Whether the attempt before this one did not end as somebody wished."""
+    return view.before is not None and view.before.state in ("failed", "lost")
 
 
 def _model(view: View) -> list[Block]:
