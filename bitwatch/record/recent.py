@@ -16,9 +16,10 @@ MARGIN = 0.05  # below a level before it is left: a share that hovers at one cha
 
 
 def median_step_s(rank: RankState) -> float | None:
-    """Of the newest step records: one slow step, or a pause for an evaluation, moves nothing."""
+    """Of the newest step records: one slow step, such as the first, or a pause for an evaluation,
+    moves nothing."""
     seconds = [step.step_s for step in rank.recent if step.step_s is not None]
-    return sorted(seconds)[len(seconds) // 2] if seconds else None
+    return sorted(seconds)[(len(seconds) - 1) // 2] if seconds else None
 
 
 def data_share(rank: RankState) -> float | None:

@@ -8,7 +8,8 @@ from bitwatch.record import events
 from bitwatch.record.recent import median_step_s
 from bitwatch.record.state import AttemptState, RankState
 
-STALL_STEPS = 5  # a logged step is late when it takes this many times the usual interval
+STALL_STEPS = 5  # a step is late when it takes this many times the usual one
+SLOWER = 1.5  # than usual, that the steps before it may be which nobody tells of
 STALL_PAUSES = 5  # and a checkpoint or an evaluation, as many times the last one
 UNMEASURED_S = 600.0  # that the first checkpoint, or evaluation, may take
 WAITS_ALONG = ("collective", "busy")  # kinds of wait of a rank beside one that compiles
@@ -22,13 +23,15 @@ def moving(
     now: float,
 ) -> events.State:
     """`began`: when the ranks were to start. `earlier`: the seconds of the last checkpoint and the
-    last evaluation of any attempt, by the name of their phase."""
+    last evaluation of any attempt, by the name of their phase, and of a step of the last one."""
     first = ranks.get(0)
     started = attempt.started or events.AttemptStarted()
     if first is None or first.step is None:
         # A first step loads and compiles: until it is done, all is still beginning.
         since = max(began, first.phase.t if first and first.phase else 0.0)
-        late = bool(attempt.started) and now - since > started.start_timeout_s
+        # A resumed one tells of no step before it has taken log_every of them.
+        limit_s = started.start_timeout_s + started.log_every * earlier.get("step", 0.0)
+        late = bool(attempt.started) and now - since > limit_s
         return "stalled" if late else "starting"
     limit_s = _limit_s(first, started, earlier)
     if compiles(attempt.stuck, first):
@@ -42,7 +45,10 @@ def _limit_s(
     phase = first.phase.name if first.phase else "train"
     if phase == "train":
         usual = median_step_s(first) or 0.0
-        return max(started.stall_s, STALL_STEPS * usual * started.log_every)
+        late_s = (STALL_STEPS + SLOWER * (started.log_every - 1)) * usual
+        late_s = max(started.stall_s, late_s)
+        # The first one's step has compiled and started everything: no later one is like it.
+        return min(late_s, started.start_timeout_s) if len(first.recent) == 1 else late_s
     if phase in ("checkpoint", "evaluate"):
         last = earlier.get(phase)
         return max(started.stall_s, UNMEASURED_S if last is None else STALL_PAUSES * last)

@@ -308,10 +308,14 @@ def _is_of_now(attempt: AttemptState, first: RankState) -> bool:
 
 
 def _pauses(state: RunState) -> dict[str, float]:
-    """How long the last checkpoint and the last evaluation took, by the name of their phase."""
+    """How long the last checkpoint, the last evaluation and a step of the last attempt took."""
     saved, scored = _all(state, "checkpoints"), _all(state, "evaluations")
     lasted = {"checkpoint": saved[-1].seconds} if saved else {}
-    return lasted | ({"evaluate": scored[-1].seconds} if scored else {})
+    lasted |= {"evaluate": scored[-1].seconds} if scored else {}
+    for (_, number), rank in sorted(state.ranks.items()):
+        if number == 0 and (usual := median_step_s(rank)) is not None:
+            lasted["step"] = usual
+    return lasted
 
 
 def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float | None:

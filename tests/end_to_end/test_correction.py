@@ -73,6 +73,7 @@ def test_a_launch_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> Non
     assert shell.ls() == []
 
 
+@pytest.mark.long
 def test_without_a_terminal_nobody_is_asked(shell: Shell) -> None:
     out, err = shell.run(
         *("run", str(shell.config), "--sharding", "ask", "--set", "train.steps=10"),

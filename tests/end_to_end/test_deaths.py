@@ -38,7 +38,6 @@ STAGES = ("importing", "idle", "reading", "collective", "saving")
 METHODS = ("fork", "spawn")
 SOME = [
     ("agent", "importing", "spawn"),
-    ("agent", "saving", "fork"),
     ("rank", "reading", "fork"),
     ("rank", "collective", "fork"),
     ("supervisor", "idle", "fork"),

@@ -89,6 +89,7 @@ def test_relative_places_mean_the_directory_of_the_command(shell: Shell) -> None
     assert is_whole(shell.folder / "kept" / run.id / "checkpoints" / "step-20")
 
 
+@pytest.mark.long
 def test_lines_that_cannot_be_written_and_lost_files_do_not_keep_a_run_from_being_stopped(
     shell: Shell,
 ) -> None:

@@ -180,6 +180,7 @@ def test_an_ended_run_looks_the_same_after_every_attach(shell: Shell, run: RunDi
     assert pictures[0] == pictures[1] == pictures[2]
 
 
+@pytest.mark.long
 def test_a_stop_without_a_supervisor_starts_one(shell: Shell, run: RunDir, tmp_path: Path) -> None:
     other = Shell(tmp_path)
     name = other.launch(FOREVER)
@@ -206,6 +207,7 @@ def test_a_stop_without_a_supervisor_starts_one(shell: Shell, run: RunDir, tmp_p
     assert not alive(key)
 
 
+@pytest.mark.long
 def test_the_supervisor_cleans_what_an_earlier_attempt_left(ended: Ended) -> None:
     """A process recorded in attempt 1 lives on under attempt 2; a stop meant for attempt 1
     does not reach attempt 2."""
@@ -250,6 +252,7 @@ def test_a_run_that_ends_on_the_screen_stays_there_until_q(ended: Ended) -> None
     )
 
 
+@pytest.mark.long
 def test_a_run_that_fails_on_the_screen_has_the_exit_code_of_a_failure(tmp_path: Path) -> None:
     other = Shell(tmp_path)
     with Terminal(other, "run", str(other.config), "--set", FOREVER) as screen:

@@ -176,6 +176,7 @@ def test_interrupting_the_foreground_stops_with_a_checkpoint(shell: Shell) -> No
     assert whole_checkpoints(rundir(shell))
 
 
+@pytest.mark.long
 def test_a_hangup_leaves_the_run_and_a_stop_now_ends_it(shell: Shell) -> None:
     process = shell.start("run", str(shell.config), "--set", FOREVER, start_new_session=True)
     shell.reach(10)
@@ -192,6 +193,7 @@ def test_a_hangup_leaves_the_run_and_a_stop_now_ends_it(shell: Shell) -> None:
     until(lambda: all_gone(run), "every process of the run to be gone")
 
 
+@pytest.mark.long
 def test_two_interrupts_end_it_at_once(shell: Shell) -> None:
     process = shell.start("run", str(shell.config), "--set", FOREVER, start_new_session=True)
     shell.reach(10)
@@ -222,6 +224,7 @@ def test_a_rank_that_does_not_answer_is_escalated(shell: Shell) -> None:
     until(lambda: all_gone(run), "every process of the run to be gone")
 
 
+@pytest.mark.long
 def test_a_killed_rank_ends_the_run_and_is_named(shell: Shell) -> None:
     process = shell.start("run", str(shell.config), "--set", FOREVER, start_new_session=True)
     shell.reach(10)
@@ -239,6 +242,7 @@ def test_a_killed_rank_ends_the_run_and_is_named(shell: Shell) -> None:
     until(lambda: all_gone(run), "every process of the run to be gone")
 
 
+@pytest.mark.long
 def test_a_run_that_ended_unwatched_is_told_from_the_ranks_own_words(shell: Shell) -> None:
     name = shell.launch("train.steps=200")
     shell.reach(10)

@@ -150,7 +150,7 @@ def phase(name: Any, t: float) -> events.Phase:
     return events.Phase(name=name, t=t)
 
 
-STEP = events.Step(step=10, step_s=4.0, t=100.0)
+STEP = events.Step(step=10, step_s=40 / 6.5, t=100.0)
 SAVED = events.Checkpoint(step=10, seconds=200.0, t=100.0)
 SCORED = events.Evaluation(step=10, seconds=20.0, t=100.0)
 COMPILES = events.Stuck(attempt=1, waits=waits(ALL_REDUCE, ("compile", "torch.compile")), t=141.0)
@@ -161,7 +161,7 @@ COMPILES = events.Stuck(attempt=1, waits=waits(ALL_REDUCE, ("compile", "torch.co
     [
         ([phase("start", 100.0)], 600.0),
         ([phase("compile", 100.0)], 600.0),
-        ([phase("train", 90.0), STEP], 40.0),  # 5 intervals of 2 steps
+        ([phase("train", 90.0), STEP], 40.0),  # a step of 1.5 times the usual, then one of 5 times
         ([STEP, phase("checkpoint", 100.0)], 600.0),
         ([STEP, SAVED, phase("checkpoint", 100.0)], 1000.0),
         ([STEP, phase("evaluate", 100.0)], 600.0),
@@ -171,6 +171,13 @@ COMPILES = events.Stuck(attempt=1, waits=waits(ALL_REDUCE, ("compile", "torch.co
 def test_each_phase_has_its_own_limit(told: list[events.Record], lasts_s: float) -> None:
     assert seen_at(100.0 + lasts_s - 0.5, *told).state in ("running", "starting")
     assert seen_at(100.0 + lasts_s + 0.5, *told).state == "stalled"
+
+
+def test_a_first_step_that_compiled_is_no_measure_of_the_others() -> None:
+    compiled = events.Step(step=1, step_s=120.0, t=100.0)
+    assert seen_at(701.0, phase("train", 90.0), compiled).state == "stalled"
+    second = events.Step(step=2, step_s=2.0, t=102.0)
+    assert seen_at(133.0, phase("train", 90.0), compiled, second).state == "stalled"
 
 
 def test_ranks_that_merely_compile_raise_nothing(tmp_path: Path) -> None:

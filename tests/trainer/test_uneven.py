@@ -27,8 +27,10 @@ def unequal_files(folder: Path, rows: list[int]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "planned", "workers"),
-    [([300, 101], [309, 99], 1), ([120, 90, 41, 80], [118, 91, 44, 82], 0)],
-    ids=["2 ranks", "4 ranks"],
+    [
+        pytest.param([300, 101], [309, 99], 1, marks=pytest.mark.long, id="2 ranks"),
+        pytest.param([120, 90, 41, 80], [118, 91, 44, 82], 0, id="4 ranks"),
+    ],
 )
 def test_an_epoch_of_unequal_files_ends_on_all_ranks_at_once_and_says_what_is_left(
     tmp_path: Path,

@@ -243,7 +243,7 @@ class Dashboard(ProcessKeys):
     def action_stacks(self) -> None:
         from bitwatch.tui.screens.stacks import StacksPage
 
-        self.app.push_screen(StacksPage(self.run, self.view))
+        self.app.push_screen(StacksPage(self.run, lambda: self.view))
 
     def action_logs(self) -> None:
         from bitwatch.tui.screens.logs import Logs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from textual.content import Content
 from textual.message import Message
@@ -37,7 +38,8 @@ class StacksPage(Page):
             self.stacks = stacks
             self.trouble = trouble
 
-    def __init__(self, run: RunDir, view: View) -> None:
+    def __init__(self, run: RunDir, view: Callable[[], View]) -> None:
+        """`view` gives the picture of the moment: who asks again asks about what is then."""
         super().__init__("Stacks", [Block(Content.styled(ASKING, "$quiet"))])
         self._run = run
         self._view = view
@@ -50,11 +52,12 @@ class StacksPage(Page):
     def action_again(self) -> None:
         if not self._asking:
             self._asking = True
-            threading.Thread(target=self._ask, name="stacks", daemon=True).start()
+            view = self._view()
+            threading.Thread(target=self._ask, args=(view,), name="stacks", daemon=True).start()
 
-    def _ask(self) -> None:
+    def _ask(self, view: View) -> None:
         try:
-            told = self.Told(look(self._run, self._view))
+            told = self.Told(look(self._run, view))
         except Exception as error:  # whatever it is: a sentence on the screen
             told = self.Told(None, f"the ranks cannot be asked: {error}")
         self.post_message(told)
