@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bitwatch.record import events
 from bitwatch.record.recent import median_step_s
-from bitwatch.record.state import AttemptState, RankState
+from bitwatch.record.state import AttemptState, RankState, RunState
 
 STALL_STEPS = 5  # a step is late when it takes this many times the usual one
 SLOWER = 1.5  # than usual, that the steps before it may be which nobody tells of
@@ -37,6 +37,21 @@ def moving(
     if compiles(attempt.stuck, first):
         limit_s = max(limit_s, started.start_timeout_s)
     return "stalled" if now - first.updated > limit_s else "running"
+
+
+def lasted(
+    state: RunState, saved: Sequence[events.Checkpoint], scored: Sequence[events.Evaluation]
+) -> dict[str, float]:
+    """What `moving` takes as `earlier`."""
+    found: dict[str, float] = {}
+    if saved:
+        found["checkpoint"] = saved[-1].seconds
+    if scored:
+        found["evaluate"] = scored[-1].seconds
+    for (_, number), rank in sorted(state.ranks.items()):
+        if number == 0 and (usual := median_step_s(rank)) is not None:
+            found["step"] = usual
+    return found
 
 
 def _limit_s(

@@ -16,7 +16,7 @@ from bitwatch.record import afterwards, events, watched
 from bitwatch.record.follow import Liveness
 from bitwatch.record.recent import Own, data_share, median_step_s, own_time
 from bitwatch.record.series import Series
-from bitwatch.record.stalls import moving
+from bitwatch.record.stalls import lasted, moving
 from bitwatch.record.state import AttemptState, PrepareState, RankState, RunState
 
 ECHO = re.compile(
@@ -266,7 +266,7 @@ def _judge(
         silent = now - prepare.updated > (attempt.started or events.AttemptStarted()).stall_s
         return "stalled" if silent else "preparing", "", note
     began = max(attempt.started.t if attempt.started else 0.0, prepare.updated if prepare else 0.0)
-    return moving(ranks, attempt, began, _pauses(state), now), "", note
+    return moving(ranks, attempt, began, _lasted(state), now), "", note
 
 
 def verdict(
@@ -307,15 +307,8 @@ def _is_of_now(attempt: AttemptState, first: RankState) -> bool:
     return attempt.stuck is not None and attempt.stuck.t >= first.updated
 
 
-def _pauses(state: RunState) -> dict[str, float]:
-    """How long the last checkpoint, the last evaluation and a step of the last attempt took."""
-    saved, scored = _all(state, "checkpoints"), _all(state, "evaluations")
-    lasted = {"checkpoint": saved[-1].seconds} if saved else {}
-    lasted |= {"evaluate": scored[-1].seconds} if scored else {}
-    for (_, number), rank in sorted(state.ranks.items()):
-        if number == 0 and (usual := median_step_s(rank)) is not None:
-            lasted["step"] = usual
-    return lasted
+def _lasted(state: RunState) -> dict[str, float]:
+    return lasted(state, _all(state, "checkpoints"), _all(state, "evaluations"))
 
 
 def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float | None:
