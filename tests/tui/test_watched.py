@@ -9,6 +9,7 @@ from bitwatch.record import events
 from bitwatch.record.view import View
 from bitwatch.tui.rows import Row
 from bitwatch.tui.sections import sections
+from bitwatch.tui.widgets.gpus import GpuPanel
 from bitwatch.tui.widgets.header import Header
 from bitwatch.tui.widgets.loss import LossPanel
 from bitwatch.tui.widgets.processes import ProcessPanel
@@ -46,6 +47,13 @@ def test_any_height_holds_and_says_how_many_more(height: int) -> None:
 
 
 def test_a_log_alone_has_no_processes() -> None:
+    alone = views.watched(processes=[], gpus=None, device="")
+    for panel, words in (
+        (GpuPanel(), "which GPUs it uses is unknown"),
+        (ProcessPanel(), "no process of it is known"),
+    ):
+        panel.show(alone, views.NOW)
+        assert words in "\n".join(line.text for line in panel.draw(60, 8))
     assert "no process of it is known" in "\n".join(workers(views.watched(processes=[])))
 
 

@@ -58,7 +58,7 @@ class GpuPanel(Panel):
             return centred(plain(why) or "no sample of the GPUs yet", width, height)
         ranks = _ranks(view)
         if not ranks:
-            return centred("no rank is running" if view.gpus else "no sample yet", width, height)
+            return centred(_nothing(view), width, height)
         digits = max(len(str(row.rank)) for row in ranks)
         top = max(100.0, *(row.cpu_percent or 0.0 for row in ranks))
         lines = [self._rank(row, width, top, digits) for row in ranks]
@@ -268,3 +268,9 @@ def _ranks(view: View) -> list[ProcessRow]:
     return sorted(
         (row for row in view.processes if row.role == "rank"), key=lambda row: row.rank or 0
     )
+
+
+def _nothing(view: View) -> str:
+    if view.foreign and not view.processes:
+        return "which GPUs it uses is unknown"
+    return "no rank is running" if view.gpus else "no sample yet"

@@ -79,6 +79,8 @@ class ProcessPanel(RowList):
         if self.filter.text:
             return f"no process contains {plain(self.filter.text)!r}"
         over = self.view.state in END_STATES
+        if self.view.foreign:
+            return "no process of it is known"
         return "nothing of this run is left" if over else "no sample of processes yet"
 
     def summary(self, width: int) -> Line:
