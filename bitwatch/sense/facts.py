@@ -172,16 +172,24 @@ class Facts:
         known = self._environments.get(stat)
         if known is not None:
             return known
-        try:
-            with opened(stat) as entry:
-                raw = entry.read_memory("environ", ENVIRONMENT_BYTES)
-        except OSError:
+        read = read_environment(stat)
+        if read is None:
             return UNKNOWN
+        raw, stat = read
         tags = find_tags(raw)
-        if tags is None and not _is_whole(raw, entry.stat):
+        if tags is None and not _is_whole(raw, stat):
             return UNKNOWN
-        self._environments.keep(entry.stat, Environment(tags, known=True))
-        return self._environments.get(entry.stat) or Environment(tags)
+        self._environments.keep(stat, Environment(tags, known=True))
+        return self._environments.get(stat) or Environment(tags)
+
+
+def read_environment(stat: Stat) -> tuple[bytes, Stat] | None:
+    """That of exactly this process, and its stat as it was read; None when it may not be."""
+    try:
+        with opened(stat) as entry:
+            return entry.read_memory("environ", ENVIRONMENT_BYTES), entry.stat
+    except OSError:
+        return None
 
 
 def owner(pid: int) -> int:

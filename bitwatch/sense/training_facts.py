@@ -9,7 +9,7 @@ import os
 from collections.abc import Set
 
 from bitwatch.sense.entry import opened
-from bitwatch.sense.facts import ENVIRONMENT_BYTES, Settled, open_files
+from bitwatch.sense.facts import Settled, open_files, read_environment
 from bitwatch.sense.roles import PYTHON
 from bitwatch.sense.scanner import Scanner
 from bitwatch.sense.stat import Key, Stat
@@ -40,11 +40,10 @@ class TrainingFacts(Scanner):
         known = self._variables.get(stat)
         if known is not None:
             return known
-        try:
-            with opened(stat) as entry:
-                raw = entry.read_memory("environ", ENVIRONMENT_BYTES)
-        except OSError:
+        read = read_environment(stat)
+        if read is None:
             return None
+        raw, _ = read
         if not raw and stat.env_start != stat.env_end:
             return None  # in the first instants of its life
         found: Variables = {}

@@ -15,6 +15,7 @@ from bitwatch.attach.dialect_tables.numbers import count
 from bitwatch.attach.dialect_tables.rule import Rule
 from bitwatch.attach.dialects import RULES, Listener
 from tests.attach.hearing import heard, one
+from tests.report.incident import LOG as INCIDENT
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.dialect}-{rule.what}")
@@ -25,18 +26,6 @@ def test_each_entry_of_the_tables_hears_its_sample_and_the_sieve_passes_it(rule:
     assert Listener().sieve().spans(rule.sample.encode() + b"\n")
     coloured = heard(f"\x1b[32m{rule.sample}\x1b[0m\r\n")
     assert [(s.what, s.values) for s in coloured] == [(said.what, said.values)]
-
-
-INCIDENT = """\
-2025-08-24 07:14:00,709 [INFO] Target: 1,208,606,722 parameters
-2025-08-24 07:14:00,710 [INFO] Hardware: 4x NVIDIA L4 GPUs
-2025-08-24 07:14:00,710 [INFO] Configuration: {'d_model': 2048, 'nhead': 32, 'num_layers': 24, 'dim_feedforward': 8192, 'max_seq_len': 2048}
-2025-08-24 07:15:48,804 [INFO] Target: 679,962,626 parameters
-2025-08-24 07:15:48,804 [INFO] Hardware: 4x NVIDIA L4 GPUs
-2025-08-24 07:15:57,037 [INFO] ✅ Model created with 169,990,657 parameters (0.17B)
-2025-08-24 07:15:57,042 [INFO] 🎯 Starting training loop...
-2025-08-24 07:16:02,502 [WARNING] Too many dataloader workers: 4 (max is dataset.num_shards=2). Stopping 2 dataloader workers.
-"""
 
 
 def test_the_log_of_the_incident() -> None:
