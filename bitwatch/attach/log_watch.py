@@ -99,7 +99,7 @@ class WatchedLog:
         said = self._listener.hear(lines)
         if final:
             said = [*said, *self._listener.end()]
-        found = list(self.translator.hear(said, read_at))
+        found = list(self.translator.hear(said, read_at, live=not self._fresh))
         if any(isinstance(told, Restart) for told in found):
             self._late_until = 0.0
         stepped = any(isinstance(told, events.Step) for told in found)

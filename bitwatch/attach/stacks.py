@@ -18,7 +18,7 @@ from bitwatch.sense import spy, stacks
 from bitwatch.sense.stacks import Look, Target, Thread
 from bitwatch.sense.stat import STATE_WORDS
 from bitwatch.supervise import blame
-from bitwatch.supervise.stalls import waits
+from bitwatch.supervise.stalls import seen_to_end, waits
 from bitwatch.supervise.watch_rows import of_attempt
 
 BEGIN_BYTES = 1 << 16  # of a rank's record: it says first who it is
@@ -74,11 +74,17 @@ def own(run: RunDir, view: View) -> list[Target]:
 
 
 def foreign(view: View) -> list[Target]:
-    """They are looked at, and not asked."""
+    """They are looked at, and not asked. One whose number could not be read has the only one that
+    is left."""
+    rows = [row for row in of_attempt(view) if row.role == "rank"]
+    numbered = {row.rank for row in rows}
+    left = set(range(view.ranks)) - numbered - seen_to_end(view)
+    only = left.pop() if len(left) == 1 and [row.rank for row in rows].count(None) == 1 else None
+    numbers = [(only if row.rank is None else row.rank, row) for row in rows]
     return [
-        Target(row.rank, row.pid, row.starttime, None, stacks.READ_ONLY)
-        for row in of_attempt(view)
-        if row.role == "rank" and row.rank is not None
+        Target(rank, row.pid, row.starttime, None, stacks.READ_ONLY)
+        for rank, row in numbers
+        if rank is not None
     ]
 
 

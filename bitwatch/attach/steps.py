@@ -54,6 +54,10 @@ class Steps:
         self._last = step
         self._with_loss += APART
 
+    def forget_times(self) -> None:
+        """Those to come are by another clock, and nothing lies between the two."""
+        self._times.clear()
+
     def take(self, said: Said, read_at: float) -> events.Step | Restart | None:
         """None for a line that says nothing new. `read_at`: when it was read, or its file last
         written before it was read."""

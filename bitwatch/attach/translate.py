@@ -4,12 +4,12 @@ so that the same fold and the same screen show a training that bitwatch did not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bitwatch.attach.dialect_tables.numbers import rounded_to
 from bitwatch.attach.last_words import FAILURES, LastWords, cause
 from bitwatch.attach.said import Said
-from bitwatch.attach.steps import Restart, Steps
+from bitwatch.attach.steps import CLOCKS_S, Restart, Steps
 from bitwatch.record import events
 
 MOST_NOTES = 60  # of one attempt: a log may warn at every step
@@ -32,12 +32,30 @@ class Translator:
         self._built: events.ModelBuilt | None = None
         self._in_training = False
         self._notes: set[str] = set()
+        self._behind_s = 0.0  # that the log's clock lies behind ours
 
-    def hear(self, said: Iterable[Said], read_at: float) -> Iterator[Told]:
+    def hear(self, said: Sequence[Said], read_at: float, *, live: bool = False) -> Iterator[Told]:
         """`read_at`: when the lines were read, or the time at which their file was last written
-        when all of them had been there before."""
-        for one in said:
+        when all of them had been there before. `live`: they have been written just now."""
+        for one in self._by_our_clock(said, read_at) if live else said:
             yield from self._hear(one, read_at)
+
+    def _by_our_clock(self, said: Sequence[Said], read_at: float) -> Iterable[Said]:
+        """With times that are right here: a container may write those of another zone. What the
+        newest of the lines is off by holds for all of them, so that they stay as far apart."""
+        newest = next((one.line.t for one in reversed(said) if one.line.t is not None), None)
+        if newest is None:
+            return said
+        if abs(read_at - newest) <= CLOCKS_S:
+            behind_s = 0.0
+        elif abs(read_at - newest - self._behind_s) <= CLOCKS_S:
+            behind_s = self._behind_s
+        else:
+            behind_s = read_at - newest
+        if behind_s != self._behind_s:
+            self._behind_s = behind_s
+            self.steps.forget_times()
+        return [_later(one, behind_s) for one in said] if behind_s else said
 
     def _hear(self, said: Said, read_at: float) -> Iterator[Told]:
         t = said.line.t if said.line.t is not None and said.line.t <= read_at else read_at
@@ -143,6 +161,11 @@ class Translator:
     def _note(self, said: Said, t: float, severity: events.Severity, text: str) -> events.Note:
         where = f" (line {said.line.number:,})" if said.line.number else ""
         return events.Note(t=t, text=f"{text[:NOTE_CHARACTERS]}{where}", severity=severity)
+
+
+def _later(said: Said, seconds: float) -> Said:
+    t = said.line.t
+    return said if t is None else said._replace(line=said.line._replace(t=t + seconds))
 
 
 def _too_many_workers(said: Said, t: float) -> events.Alert:

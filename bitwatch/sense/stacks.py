@@ -24,6 +24,8 @@ from bitwatch.sense.stat import Stat, is_dead, read_raw, read_stat
 ANSWER_S = 1.0  # for all that are asked together
 STILL_S = 0.03  # an answer that has not grown for so long is whole
 LOOK_S = 0.01
+IDLE_TICKS_PER_S = 5.0  # of the 100 that a processor has: no work yet
+BARRED_S = 0.2  # for which one that is not asked is looked at: many ticks of its processor's time
 ANSWER_BYTES = 1 << 20  # of an answer, what is read
 FILE_BYTES = 4 << 20  # a file of so many answers begins anew
 STATUS_BYTES = 1 << 16
@@ -106,7 +108,8 @@ class _Question:
         self._size, self._since = 0, 0.0
         self._ticks = 0
         self._begin = 0
-        self.why = target.barred or self._ask()
+        self._made = time.monotonic()
+        self.why = self._ask()
 
     def _ask(self) -> str:
         """Empty when it was asked, else why not."""
@@ -115,6 +118,8 @@ class _Question:
         if stat is None:
             return ENDED
         self._ticks = stat.cpu_ticks
+        if target.barred:
+            return target.barred
         if stat.state in "Tt":
             return STOPPED
         if stat.state == "D":
@@ -125,6 +130,8 @@ class _Question:
         return "" if send_signal(target.pid, target.starttime, signal.SIGUSR1) else NOT_ALLOWED
 
     def is_answered(self) -> bool:
+        if self.why and self.why == self.target.barred:
+            return time.monotonic() - self._made >= BARRED_S
         if self.why or self.target.path is None:
             return True
         size, now = _size(self.target.path), time.monotonic()
@@ -141,7 +148,10 @@ class _Question:
         if stat is None:
             return Look(self.target, "", why=ENDED)
         why = self.why or ("" if threads else NO_ANSWER)
-        ticked = bool(self._ticks) and stat.cpu_ticks > self._ticks
+        # While one is looked at for longer, a thread of it that only keeps time may use ticks.
+        looked_s = time.monotonic() - self._made
+        idle_ticks = max(1.0, IDLE_TICKS_PER_S * looked_s) if self.target.barred else 0.0
+        ticked = bool(self._ticks) and stat.cpu_ticks - self._ticks > idle_ticks
         works = stat.state == "R" or ticked
         return Look(self.target, stat.state, threads, Facts().wchan(stat), why, works)
 

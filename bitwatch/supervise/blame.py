@@ -38,7 +38,7 @@ def sentence(view: View, waits: Sequence[Wait], now: float) -> str:
         return ""
     causes = culprits(waits)
     if not causes:
-        return _no_cause(waits)
+        return _no_cause(view, waits)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for wait in causes:
         beside = worker_of(view, wait.rank, now) if wait.kind == "data" else ""
@@ -80,18 +80,15 @@ def worker_of(view: View, rank: int, now: float) -> str:
     return min(found, default=(0, ""))[1]
 
 
-def _no_cause(waits: Sequence[Wait]) -> str:
+def _no_cause(view: View, waits: Sequence[Wait]) -> str:
     places = _by_place([wait for wait in waits if wait.kind == "collective"])
-    if not places and all(wait.kind == "unknown" for wait in waits):
-        calls = sorted({_name(wait) for wait in waits if wait.where})
-        seen = f"; the kernel says {', '.join(calls[:SHOWN])}" if calls else ""
-        who = "the ranks wait" if len(waits) > 1 else "the rank waits"
-        return f"what {who} for cannot be known{seen}"
     if not places:
-        names = {_name(wait) for wait in waits if wait.where}
-        doing = f" at {names.pop()}" if len(names) == 1 else ""
-        many = "all ranks are" if len(waits) > 1 else "the rank is"
-        return f"{many} at work{doing}: a step that takes long, or never ends"
+        unknown = [wait for wait in waits if wait.kind == "unknown"]
+        at_work = [wait for wait in waits if wait.kind != "unknown"]
+        are_all = len(waits) >= view.ranks and not (unknown and at_work)
+        words = [_at_work(at_work, are_all)] if at_work else []
+        words += [_unknown(unknown, are_all)] if unknown else []
+        return "; ".join(words)
     told = "; ".join(
         f"{ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {where}"
         for where, numbers in places.items()
@@ -99,6 +96,25 @@ def _no_cause(waits: Sequence[Wait]) -> str:
     if len(places) == 1:
         return f"{told}: all wait for each other, and none of them is late"
     return f"{told}: they wait for each other in different places, and none of them can go on"
+
+
+def _at_work(waits: Sequence[Wait], are_all: bool) -> str:
+    names = {_name(wait) for wait in waits if wait.where}
+    doing = f" at {names.pop()}" if len(names) == 1 else ""
+    who = ranks([wait.rank for wait in waits])
+    if are_all:
+        who = "all ranks" if len(waits) > 1 else "the rank"
+    are = "are" if len(waits) > 1 else "is"
+    return f"{who} {are} at work{doing}: a step that takes long, or never ends"
+
+
+def _unknown(waits: Sequence[Wait], are_all: bool) -> str:
+    calls = sorted({_name(wait) for wait in waits if wait.where})
+    seen = f"; the kernel says {', '.join(calls[:SHOWN])}" if calls else ""
+    who = ranks([wait.rank for wait in waits])
+    if are_all:
+        who = "the ranks" if len(waits) > 1 else "the rank"
+    return f"what {who} wait{'s' if len(waits) == 1 else ''} for cannot be known{seen}"
 
 
 def _by_place(waits: Iterable[Wait]) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
 from bitwatch.record.view import View
 from bitwatch.sense.places import wait_of
-from bitwatch.sense.stacks import Asking, Look, Target
+from bitwatch.sense.stacks import ENDED, Asking, Look, Target
 from bitwatch.supervise import blame
 
 AGAIN_S = 30.0  # between two questions, while nothing moves
@@ -29,12 +29,21 @@ def targets(run: RunDir, state: RunState, attempt: int) -> list[Target]:
 
 
 def waits(looks: list[Look], view: View, now: float) -> list[Wait]:
-    """Of all ranks, also of those of which there is no word."""
+    """Of all ranks, also of those of which there is no word. Of a training that bitwatch did not
+    start the others may be on another machine: only those have ended that were seen to end."""
     found = {look.target.rank: wait_of(look, _still_s(view, look, now)) for look in looks}
-    for rank in range(view.ranks):
-        if rank not in found:
+    if view.foreign:
+        for rank in seen_to_end(view) - set(found):
+            found[rank] = Wait(rank, "ended", "", None, [ENDED])
+    else:
+        for rank in set(range(view.ranks)) - set(found):
             found[rank] = Wait(rank, "ended", NOT_BEGUN, None, ["it has not said a word"])
     return [found[rank] for rank in sorted(found)]
+
+
+def seen_to_end(view: View) -> set[int]:
+    """The ranks of the attempt whose end is in the journal."""
+    return {exit.rank for exit in view.exits if exit.rank is not None}
 
 
 def _still_s(view: View, look: Look, now: float) -> float | None:

@@ -12,7 +12,7 @@ from bitwatch.attach import foreign, stacks
 from bitwatch.attach.watcher import Watcher
 from bitwatch.record import events
 from bitwatch.record.events import Wait
-from bitwatch.record.view import View
+from bitwatch.record.view import ProcessRow, View
 from bitwatch.sense.processes import read_stat
 from bitwatch.supervise import blame
 from tests.attach.watched import append, look, seen, steps, watching
@@ -65,3 +65,17 @@ def test_ranks_that_only_sleep_are_not_said_to_be_at_work() -> None:
     assert blame.sentence(View(), waits, 0.0) == (
         "what the ranks wait for cannot be known; the kernel says futex_wait_queue"
     )
+
+
+def test_one_whose_number_cannot_be_read_has_the_only_one_that_is_left() -> None:
+    numbers = (0, None, 1)
+    rows = [
+        ProcessRow(pid=10 + at, starttime=1, ppid=1, role="rank", state="D", rank=rank)
+        for at, rank in enumerate(numbers)
+    ]
+    looked = View(foreign=True, ranks=3, processes=rows)
+    assert [(one.rank, one.pid) for one in stacks.foreign(looked)] == [(0, 10), (2, 11), (1, 12)]
+    looked.ranks = 4  # the third or the fourth: nobody knows
+    assert [one.rank for one in stacks.foreign(looked)] == [0, 1]
+    looked.exits = [events.ProcessExit(pid=9, role="rank", rank=2)]
+    assert [one.rank for one in stacks.foreign(looked)] == [0, 3, 1]

@@ -64,6 +64,29 @@ def test_the_time_of_a_step_is_that_between_lines_where_the_log_does_not_say_it(
     assert isinstance(ahead, events.Step) and ahead.t == NOW
 
 
+@pytest.mark.parametrize("zone_s", [-7200.0, 5 * 3600.0, -90.0])
+def test_a_log_of_another_zone_is_as_new_as_its_lines_are(zone_s: float) -> None:
+    translator = Translator()
+    heard(translator, *(step(n, t=NOW - 20 + zone_s + 2 * n) for n in (1, 2, 3)), at=NOW - 14)
+
+    def live(*numbers: int) -> list[events.Step]:
+        words = [step(n, t=NOW - 20 + zone_s + 2 * n) for n in numbers]
+        told = translator.hear(words, NOW - 20 + 2 * numbers[-1], live=True)
+        return [one for one in told if isinstance(one, events.Step)]
+
+    first, second = live(9, 10)
+    assert (first.t, second.t) == (NOW - 2, NOW)
+    (third,) = live(11)
+    assert third.t == NOW + 2 and third.step_s == 2.0  # nothing of the zone is in it
+
+
+def test_a_log_whose_clock_is_ours_keeps_the_times_of_its_lines() -> None:
+    translator = Translator()
+    words = [step(1, t=NOW - 120), step(2, t=NOW - 20)]  # written together, from a buffer
+    told = [one for one in translator.hear(words, NOW, live=True) if isinstance(one, events.Step)]
+    assert [one.t for one in told] == [NOW - 120, NOW - 20]
+
+
 def test_lines_with_a_loss_and_no_number_take_that_of_the_bar() -> None:
     words = [step(10, None, steps=500), step(None, 3.0), step(20, None, steps=500), step(None, 2.0)]
     translator = Translator()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ def test_an_old_log_is_as_old_as_its_file(home: Path, log: Path) -> None:
     run = foreign.of_log(home, log)
     with watching(run):
         assert seen(run).state == "lost" and "120 minutes old" in seen(run).cause
+
+
+def test_a_log_in_the_time_of_another_zone_is_no_older_for_it(home: Path, log: Path) -> None:
+    def stamped(numbers: range) -> str:
+        then = datetime.fromtimestamp(time.time() - 7200)
+        return "".join(f"{then:%Y-%m-%d %H:%M:%S} {line}\n" for line in steps(numbers).splitlines())
+
+    log.write_text(stamped(range(10)))
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        append(log, stamped(range(10, 12)))
+        look(watcher)
+        assert (seen(run).state, seen(run).step) == ("running", 11)
+        assert seen(run, 60.0).state == "stalled"
 
 
 def test_a_log_that_has_said_that_it_is_done_is_done(home: Path, log: Path) -> None:

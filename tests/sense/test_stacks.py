@@ -25,6 +25,15 @@ def waits():
     sys.stdin.read()
 waits()
 """
+# Works for a tick or two at a time, and sleeps as long.
+AT_WORK = """
+import time
+print(flush=True)
+while True:
+    end = time.process_time() + 0.015
+    while time.process_time() < end: pass
+    time.sleep(0.015)
+"""
 WORKER = """
 import os, sys, signal
 from trainer import stacks
@@ -79,6 +88,21 @@ def test_no_process_is_signalled_that_cannot_answer(start: Start, tmp_path: Path
     assert deaf.poll() is None and alive(stat_of(deaf.pid).key)
     assert path.read_text() == ""
     assert not processes.read_stat(halted.pid) or in_state(halted.pid, "T")
+
+
+def test_one_that_must_not_be_asked_is_at_work_when_it_uses_a_processor(start: Start) -> None:
+    busy = start("-", code=AT_WORK)
+    asked = target(busy, None)._replace(barred=stacks.READ_ONLY)
+    until(lambda: stat_of(busy.pid).cpu_ticks, "it to have worked")
+
+    def asleep() -> Look | None:
+        """What was found when it was not seen on a processor, as it mostly is not."""
+        (look,) = stacks.ask([asked])
+        return look if look.state == "S" else None
+
+    look = until(asleep, "it to sleep for a moment")
+    assert look.works and look.why == stacks.READ_ONLY
+    assert wait_of(look).kind == "busy"
 
 
 def test_a_process_that_waits_in_the_kernel_is_not_waited_for(in_the_kernel: object) -> None:

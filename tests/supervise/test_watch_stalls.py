@@ -14,7 +14,9 @@ from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.recent import Own, behind, own_time
 from bitwatch.record.state import JOURNAL, RunState, Source, fold
 from bitwatch.record.view import ProcessRow, View, view
+from bitwatch.sense.stacks import Look, Target
 from bitwatch.supervise import blame
+from bitwatch.supervise.stalls import waits as found_waits
 from bitwatch.supervise.watch import Watch, alerts
 from bitwatch.supervise.watch_stalls import stalled
 from bitwatch.text import clock
@@ -238,3 +240,27 @@ def test_what_nobody_can_know_is_not_called_work() -> None:
     assert blame.sentence(View(), waits, 0.0) == (
         "what the ranks wait for cannot be known; the kernel says hrtimer_nanosleep"
     )
+
+
+def test_some_ranks_are_not_called_all() -> None:
+    seen = View(ranks=4, foreign=True)
+    some = [events.Wait(rank, "unknown", "futex_wait") for rank in (0, 1)]
+    nothing = "what ranks 0, 1 wait for cannot be known; the kernel says futex_wait"
+    assert blame.sentence(seen, some, 0.0) == nothing
+    one = events.Wait(2, "busy")
+    assert blame.sentence(seen, [*some, one], 0.0) == (
+        f"rank 2 is at work: a step that takes long, or never ends; {nothing}"
+    )
+
+
+def test_of_a_watched_training_only_those_have_ended_that_were_seen_to_end() -> None:
+    """The others may be on another machine."""
+    looks = [Look(Target(rank, 10 + rank, 1, None), "S", wchan="futex_wait") for rank in (0, 1)]
+    seen = View(ranks=4, foreign=True)
+    assert [wait.rank for wait in found_waits(looks, seen, NOW)] == [0, 1]
+    seen.exits = [events.ProcessExit(pid=12, role="rank", rank=rank) for rank in (2, None)]
+    found = found_waits(looks, seen, NOW)
+    assert [(wait.rank, wait.kind) for wait in found[2:]] == [(2, "ended")]
+    assert blame.sentence(seen, found, NOW) == "rank 2 has ended"
+    ours = found_waits(looks, View(ranks=3), NOW)
+    assert (ours[2].kind, ours[2].where) == ("ended", "not begun")
