@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from bitwatch.attach.said import Said
 from bitwatch.report.facts import Attempt, Story, of_line
 from bitwatch.report.first_cause import (
@@ -16,6 +18,7 @@ from bitwatch.report.first_cause import (
     is_later,
     is_stop,
     last_step,
+    may_have_gone_on,
     standing,
     survived,
 )
@@ -65,14 +68,25 @@ def _cause(
     elif cause.what == "timeout" or is_echo(cause):
         yield _of_others(story, attempt, cause, name, evidence, causes)
     elif cause.what == "out-of-memory":
-        yield no_memory(cause, name, evidence)
+        yield _doubted(story, cause, no_memory(cause, name, evidence))
     elif cause.what == "exception":
-        yield threw(cause, name, len(echoes), evidence)
+        yield _doubted(story, cause, threw(cause, name, len(echoes), evidence))
     else:
         yield failed(cause, name, evidence)
     timeouts = [said for said in echoes if said.what == "timeout"]
     if cause.what != "timeout" and timeouts:
         yield _echo(timeouts[0], cause, name)
+
+
+def _doubted(story: Story, cause: Said, finding: Finding) -> Finding:
+    """With the word that it may have been handled, where steps after it may be older than it."""
+    if not may_have_gone_on(story, cause):
+        return finding
+    why = (
+        "It ended the training, or was handled: the steps after it may have waited in a buffer "
+        "of what Python prints, which is written at its end. With `python -u` nothing waits."
+    )
+    return msgspec.structs.replace(finding, why=f"{finding.why} {why}".strip())
 
 
 def _of_others(

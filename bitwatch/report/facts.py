@@ -39,6 +39,7 @@ class LogSeen(msgspec.Struct, kw_only=True):
     ends: float | None = None
     said: list[Said | StepRun] = []
     went_on: dict[int, Said] = {}  # by the line of an end: a step that shows it was none
+    buffered: dict[int, Said] = {}  # the same, where the step may have waited in a buffer
     mixed: list[Line] = []
     backwards: tuple[Line, Line] | None = None  # two lines, the later one with an earlier time
     left_out: int = 0  # of what it says, where that is too much to keep

@@ -79,6 +79,13 @@ def _went_on(story: Story, attempt: Attempt, end: Said, last: Said | None) -> bo
     )
 
 
+def may_have_gone_on(story: Story, end: Said) -> bool:
+    """Whether steps stand after it that may as well have waited in a buffer."""
+    return any(
+        log.path == end.line.source and end.line.number in log.buffered for log in story.logs
+    )
+
+
 def last_step(story: Story, attempt: Attempt) -> Said | None:
     runs: list[StepRun] = attempt.steps
     return max((run.last for run in runs), key=lambda said: _where(story, said.line), default=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch.report.model import Report
-from tests.report.incident import everything, finding, ids, report, write
+from tests.report.incident import errors, everything, finding, ids, report, write
 from tests.report.test_attempts import ERROR, NCCL, OOM, steps
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/x/train.py", line 3, in load\n    go()\n'
@@ -58,10 +58,6 @@ DEEPSPEED = (
 
 def made_of(folder: Path, text: str) -> Report:
     return report(write(folder, "train.log", text))
-
-
-def errors(made: Report) -> list[str]:
-    return [one.id for one in made.findings if one.severity == "error"]
 
 
 @pytest.mark.parametrize(("end", "cause"), [(OOM, "out-of-memory"), ("Killed\n", "rank-died")])
