@@ -68,9 +68,9 @@ def _cause(
     elif cause.what == "timeout" or is_echo(cause):
         yield _of_others(story, attempt, cause, name, evidence, causes)
     elif cause.what == "out-of-memory":
-        yield _doubted(story, cause, no_memory(cause, name, evidence))
+        yield _placed(story, attempt, cause, no_memory(cause, name, evidence))
     elif cause.what == "exception":
-        yield _doubted(story, cause, threw(cause, name, len(echoes), evidence))
+        yield _placed(story, attempt, cause, threw(cause, name, len(echoes), evidence))
     else:
         yield failed(cause, name, evidence)
     timeouts = [said for said in echoes if said.what == "timeout"]
@@ -78,15 +78,29 @@ def _cause(
         yield _echo(timeouts[0], cause, name)
 
 
-def _doubted(story: Story, cause: Said, finding: Finding) -> Finding:
-    """With the word that it may have been handled, where steps after it may be older than it."""
+def _placed(story: Story, attempt: Attempt, cause: Said, finding: Finding) -> Finding:
+    """With the word that it may have been handled, where steps after it may be older than it,
+    or that it came at last."""
+    done = finished(story, attempt)
+    if done is not None and is_later(story, cause.line, done.line):
+        why = (
+            "It came after the last step, when the training had said that it finished: what was "
+            "to be written then, as the model, may be missing or incomplete."
+        )
+        lines = [*finding.evidence, of_line(done.line)]
+        return _with(finding, why, lines)
     if not may_have_gone_on(story, cause):
         return finding
     why = (
         "It ended the training, or was handled: the steps after it may have waited in a buffer "
         "of what Python prints, which is written at its end. With `python -u` nothing waits."
     )
-    return msgspec.structs.replace(finding, why=f"{finding.why} {why}".strip())
+    return _with(finding, why, finding.evidence)
+
+
+def _with(finding: Finding, why: str, evidence: list[Evidence]) -> Finding:
+    both = f"{finding.why} {why}".strip()
+    return msgspec.structs.replace(finding, why=both, evidence=evidence)
 
 
 def _of_others(
@@ -160,7 +174,7 @@ def _survived(story: Story, attempt: Attempt) -> Iterator[Finding]:
     name = called(attempt, len(story.attempts))
     if done is not None and all(is_later(story, one.line, done.line) for one in handled):
         how = "came after it had finished"
-        why = "What is printed while the program ends does no harm to what it has trained."
+        why = "The training had said so before, and nothing after it says that a rank failed."
     else:
         step = last.values.get("step") if last is not None else None
         to = f"went on to step {step:,}" if isinstance(step, int) else "went on"

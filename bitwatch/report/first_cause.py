@@ -47,10 +47,19 @@ def standing(story: Story, attempt: Attempt) -> list[Said]:
     done = finished(story, attempt)
     if done is not None:
         after = [said for said in found if is_later(story, said.line, done.line)]
-        found = after if any(said.what == "failure" for said in after) else []
+        broken = any(_breaks_the_end(said) for said in after)
+        found = [said for said in after if broken and "aside" not in said.values]
     if not any(said.what == "failure" for said in found):
         found = [said for said in found if not _is_bare(said)]
     return found
+
+
+def _breaks_the_end(said: Said) -> bool:
+    """Whether it keeps a training that has finished from what it does at last, as to save."""
+    if said.what == "failure":
+        return True
+    raised = said.what in ("exception", "out-of-memory") and bool(said.values.get("where"))
+    return raised and "aside" not in said.values and not is_echo(said)
 
 
 def survived(story: Story, attempt: Attempt) -> list[Said]:

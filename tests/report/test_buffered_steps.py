@@ -11,7 +11,7 @@ import pytest
 
 from tests.report.incident import errors, finding, ids, report, write
 from tests.report.test_attempts import ERROR, OOM, steps
-from tests.report.test_causes_of_ends import DONE, KILLED, RETRIED, TORCHRUN
+from tests.report.test_causes_of_ends import DONE, KILLED, RETRIED
 
 FAILED = KILLED.replace("-9", "1")
 PROGRAM = """\
@@ -44,7 +44,7 @@ def test_what_waited_in_a_buffer_of_a_real_program_does_not_hide_its_end(tmp_pat
     assert "code" in finding(made, "class-of-cause").title
 
 
-@pytest.mark.parametrize("end", ["", FAILED, f"{FAILED}{TORCHRUN}\n" * 2])
+@pytest.mark.parametrize("end", ["", FAILED])
 @pytest.mark.parametrize("raised", [ERROR, RETRIED, OOM.replace("[rank1]: ", "")])
 def test_the_word_of_a_launcher_after_such_steps_changes_nothing(
     raised: str, end: str, tmp_path: Path

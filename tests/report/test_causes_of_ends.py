@@ -13,6 +13,7 @@ from tests.report.test_attempts import ERROR, NCCL, OOM, steps
 TRACEBACK = 'Traceback (most recent call last):\n  File "/x/train.py", line 3, in load\n    go()\n'
 RETRIED = f"{TRACEBACK}ConnectionError: the hub does not answer\n"
 BARE = "ValueError: is raised when a function gets an argument of the right type\n"
+ASIDE = "Exception ignored in: <function __del__>\n"
 DONE = "Training finished\n"
 LOST = (
     "[rank0]: Traceback (most recent call last):\n"
@@ -79,8 +80,22 @@ def test_one_step_of_another_rank_does_not_make_a_failure_survived(tmp_path: Pat
 def test_a_training_that_goes_on_after_its_word_of_an_end_has_not_finished(tmp_path: Path) -> None:
     made = made_of(tmp_path, steps(1, 30) + DONE + steps(31, 60) + ERROR)
     assert errors(made) == ["exception"]
-    late = made_of(tmp_path, steps(1, 30) + DONE + steps(30, 30) + RETRIED)
+    late = made_of(tmp_path, steps(1, 30) + DONE + steps(30, 30) + ASIDE + RETRIED)
     assert errors(late) == [] and "after it had finished" in finding(late, "handled").title
+
+
+@pytest.mark.parametrize("raised", ["OSError: [Errno 28] No space left on device\n", OOM[9:]])
+def test_a_model_that_could_not_be_saved_after_the_last_step_is_an_error(
+    raised: str, tmp_path: Path
+) -> None:
+    runtime = "{'train_runtime': 12.3, 'train_samples_per_second': 10.0, 'epoch': 0.2}\n"
+    made = made_of(tmp_path, steps(1, 30) + runtime + ASIDE + RETRIED + TRACEBACK + raised)
+    (error,) = [one for one in made.findings if one.severity == "error"]
+    assert error.id in ("exception", "out-of-memory") and "ConnectionError" not in error.title
+    assert "the model, may be missing" in error.why
+    assert "train_runtime" in error.evidence[-1].text
+    kind = "hardware" if "OSError" in raised else "configuration"
+    assert finding(made, "class-of-cause").title == f"Class of what is wrong: {kind}"
 
 
 def test_a_failure_before_a_restart_was_not_survived(tmp_path: Path) -> None:
@@ -97,7 +112,9 @@ def test_a_failure_before_a_restart_was_not_survived(tmp_path: Path) -> None:
     [
         steps(1, 30) + RETRIED + steps(31, 60) + DONE,
         OOM + steps(1, 30) + DONE,
-        steps(1, 30) + DONE + f"Exception ignored in: <function __del__>\n{RETRIED}",
+        steps(1, 30) + DONE + ASIDE + RETRIED,
+        steps(1, 30) + DONE + "Exception in thread Thread-3 (beat):\n" + RETRIED,
+        steps(1, 30) + DONE + LOST,
         steps(1, 30) + BARE + steps(31, 32) + DONE,
     ],
 )
