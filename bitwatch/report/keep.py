@@ -12,7 +12,7 @@ from collections import deque
 
 from bitwatch.attach.said import Line, Said, What
 from bitwatch.report.buffered import Doubts
-from bitwatch.report.facts import LogSeen, StepRun
+from bitwatch.report.facts import LogSeen, StepRun, position_of
 
 FIRST_KEPT = 500  # of each kind of thing that a log says
 LAST_KEPT = 100
@@ -186,15 +186,6 @@ class Keeper:
         if len(self._kept) < 20 * FIRST_KEPT:
             self._kept.append((self._heard, run))
         return track
-
-
-def position_of(said: Said) -> float | None:
-    """How far the training is: its step, else its epoch."""
-    for name in ("step", "epoch"):
-        value = said.values.get(name)
-        if isinstance(value, (int, float)) and math.isfinite(value):
-            return float(value)
-    return None
 
 
 def is_finite(said: Said) -> bool:
