@@ -21,6 +21,9 @@ def first_cause(story: Story, attempt: Attempt) -> Said | None:
     problems = standing(story, attempt)
     if not problems:
         return None
+    own = [said for said in problems if not is_echo(said)]
+    if own and is_stop(own[0]):
+        return own[0]  # what is lost after it is lost because of it
     cause = min(problems, key=_place)
     if cause.what == "failure" and "rank" not in cause.values and "pid" in cause.values:
         return next((said for said in problems if _names_rank_of(said, cause)), cause)

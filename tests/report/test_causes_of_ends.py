@@ -51,6 +51,7 @@ BUS = (
     "\nThe above exception was the direct cause of the following exception:\n\n"
     f"{TRACEBACK}RuntimeError: DataLoader worker (pid(s) 4243) exited unexpectedly\n"
 )
+WORKER_LOST = f"{TRACEBACK}RuntimeError: DataLoader worker (pid(s) 4243) exited unexpectedly\n"
 DEEPSPEED = (
     "[2023-07-25 21:00:30,985] [INFO] [logging.py:69:log_dist] [Rank 0] step=10, skipped=2, "
     "lr=[5e-05], mom=[[0.9, 0.999]]\n"
@@ -252,6 +253,8 @@ def test_a_step_that_was_skipped_is_no_ruined_model(tmp_path: Path) -> None:
         (CLOSING + STOPPED, "by signal SIGTERM"),
         (f"{TRACEBACK}KeyboardInterrupt\n", "by Ctrl-C or SIGINT"),
         (f"{TRACEBACK}KeyboardInterrupt\n" + LOST, "by Ctrl-C or SIGINT"),
+        (LOST + f"{TRACEBACK}KeyboardInterrupt\n" + WORKER_LOST, "by Ctrl-C or SIGINT"),
+        (CLOSING + STOPPED + KILLED, "by signal SIGTERM"),
     ],
 )
 def test_a_training_that_was_stopped_has_not_failed(end: str, how: str, tmp_path: Path) -> None:
@@ -260,6 +263,13 @@ def test_a_training_that_was_stopped_has_not_failed(end: str, how: str, tmp_path
     assert finding(made, "stopped").title == f"The attempt was stopped {how}"
     assert finding(made, "class-of-cause").title == "Class of what is wrong: from outside"
     assert "launcher's report" not in everything(made)
+
+
+def test_what_failed_before_somebody_stopped_the_rest_is_the_cause(tmp_path: Path) -> None:
+    stop = f"{TRACEBACK}KeyboardInterrupt\n"
+    made = made_of(tmp_path, steps(1, 5) + ERROR + stop + WORKER_LOST)
+    assert errors(made) == ["exception"] and "stopped" not in ids(made)
+    assert "ValueError" in finding(made, "exception").title
 
 
 def test_slurms_word_about_its_time_limit_is_quoted(tmp_path: Path) -> None:
