@@ -27,6 +27,8 @@ from bitwatch.report.model import Evidence, Finding
 from bitwatch.report.words import called, quoted, sentence
 
 EVIDENCE_LINES = 5
+ANY_NUMBER = re.compile(r"\d+")
+OF_RANK = re.compile(r"rank[-_.]?\d+|(?<=/attempt_\d/)\d+", re.IGNORECASE)  # as torchrun's too
 MOST_COMPARED = 200  # attempts of other logs: each rank may have one of its own
 
 
@@ -114,15 +116,17 @@ def _of_others(
     """A time-out or a lost connection: what another rank's log says may explain it."""
     elsewhere = [one for one in causes if one[0] is not story]
     for other, its, first in elsewhere:
-        if _is_kin(story, other) and _overlap(attempt, its):
+        sure = _overlap(attempt, its) is True and _is_kin(story, other)
+        if sure or (_overlap(attempt, its) is None and _is_kin(story, other, of_ranks=True)):
             return _echo(cause, first, name)
     where = "in the evidence" if not elsewhere else "in this log"
     more = ""
-    for _, its, first in elsewhere:
-        if _overlap(attempt, its):
+    for _, its, first in sorted(elsewhere, key=lambda one: _overlap(attempt, one[1]) is None):
+        at_once = _overlap(attempt, its)
+        if at_once is not False:
             more = (
-                f' Another log of that time has one: "{quoted(first.line.text, 120)}". If it is of '
-                "the same training, this is its echo."
+                f" Another log{' of that time' if at_once else ''} has one: "
+                f'"{quoted(first.line.text, 120)}". If it is of the same training, this is its echo.'
             )
             break
     if cause.what == "timeout":
@@ -233,19 +237,21 @@ def _named(said: Said) -> str:
     return {"timeout": "A time-out", "failure": "A rank's end"}.get(said.what, "A signal")
 
 
-def _is_kin(story: Story, other: Story) -> bool:
-    """Names that differ only in a number, as those of ranks do: rank0/stderr.log."""
-    return bool(_numberless(story) & _numberless(other))
+def _is_kin(story: Story, other: Story, of_ranks: bool = False) -> bool:
+    """Names that differ only in a number, as those of ranks do: rank0/stderr.log. `of_ranks`:
+    in one that is surely a rank's, where run1.log and run2.log may be two trainings."""
+    number = OF_RANK if of_ranks else ANY_NUMBER
+    return bool(_numberless(story, number) & _numberless(other, number))
 
 
-def _numberless(story: Story) -> set[str]:
-    return {re.sub(r"\d+", "#", log.path) for log in story.logs}
+def _numberless(story: Story, number: re.Pattern[str]) -> set[str]:
+    return {number.sub("#", log.path) for log in story.logs}
 
 
-def _overlap(one: Attempt, other: Attempt) -> bool:
-    """Whether both were at work at a time; without times nothing speaks against it."""
+def _overlap(one: Attempt, other: Attempt) -> bool | None:
+    """Whether both were at work at a time; None where their times do not tell it."""
     times = one.begins.t, one.last.t, other.begins.t, other.last.t
     begins, ends, its_begins, its_ends = times
     if begins is None or ends is None or its_begins is None or its_ends is None:
-        return True
+        return None
     return begins <= its_ends and its_begins <= ends

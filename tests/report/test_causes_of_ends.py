@@ -168,46 +168,6 @@ def test_a_worker_that_a_bus_error_ended_is_the_cause(tmp_path: Path) -> None:
     assert "no signal" not in finding(made, "class-of-cause").why
 
 
-def test_a_time_out_of_one_ranks_log_is_an_echo_of_another_ranks_error(tmp_path: Path) -> None:
-    for rank in range(3):
-        (tmp_path / f"rank{rank}").mkdir()
-        end = NCCL if rank else ERROR
-        write(tmp_path / f"rank{rank}", "stderr.log", steps(1, 5) + end)
-    made = report(str(tmp_path))
-    assert errors(made) == ["exception"]
-    assert finding(made, "timeout").severity == "info"
-    assert "No earlier error" not in everything(made)
-
-
-def test_an_error_of_a_log_with_another_name_is_told_and_not_taken_for_the_cause(
-    tmp_path: Path,
-) -> None:
-    mine = write(tmp_path, "alice.log", steps(1, 5) + NCCL)
-    made = report(mine, write(tmp_path, "bob.log", steps(1, 5) + ERROR))
-    alone = finding(made, "timeout")
-    assert alone.severity == "error" and "No earlier error is in this log" in alone.why
-    assert "Another log of that time has one" in alone.why
-
-
-def test_numbers_after_the_names_of_two_ranks_logs_are_no_rotations(tmp_path: Path) -> None:
-    lost = LOST.replace("RuntimeError", "torch.distributed.DistBackendError")
-    missing = ERROR.replace("ValueError: a row without text", "FileNotFoundError: a.parquet")
-    for failed in (missing, steps(1, 5) + missing):
-        ours = write(tmp_path, "out.2", failed), write(tmp_path, "out.0", steps(1, 6) + lost)
-        made = report(*ours)
-        assert "handled" not in ids(made)
-        assert any("FileNotFoundError" in one.title for one in made.findings)
-        assert "data" in finding(made, "class-of-cause").title
-
-
-def test_steps_that_go_on_in_the_next_rotation_show_what_was_survived(tmp_path: Path) -> None:
-    older = write(tmp_path, "train.log.1", steps(1, 30) + RETRIED)
-    made = report(older, write(tmp_path, "train.log", steps(31, 60) + DONE))
-    assert errors(made) == [] and "went on to step 60" in finding(made, "handled").title
-    again = report(older, write(tmp_path, "train.log", steps(1, 60) + DONE))
-    assert errors(again) == ["exception"] and "handled" not in ids(again)
-
-
 def test_deepspeed_says_how_it_ended(tmp_path: Path) -> None:
     failed = (
         "[2023-07-25 21:10:00,985] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', "
