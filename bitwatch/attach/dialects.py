@@ -16,6 +16,7 @@ from bitwatch.attach.dialect_tables.troubles import LEVELS, TROUBLES
 from bitwatch.attach.said import Line, Said, Value, What
 from bitwatch.attach.sieve import Sieve
 from bitwatch.attach.tracebacks import (
+    ASIDE,
     CHAINED,
     OPENING,
     REPORT_OPENINGS,
@@ -82,7 +83,7 @@ class Listener:
             found += self._report.hear(text, line)
             if self._report.open:
                 return None
-        if self._tracebacks or OPENING in text or text.startswith(CHAINED):
+        if self._tracebacks or OPENING in text or text.startswith(BEFORE):
             part = self._tracebacks.hear(who, text, line)
             if isinstance(part, Said):
                 return self._telling(part, text)
@@ -136,5 +137,6 @@ class Listener:
         return True
 
 
-OPENINGS = (OPENING, *REPORT_OPENINGS, *CHAINED)
+BEFORE = (*CHAINED, *ASIDE)  # what is said before a traceback, and of it
+OPENINGS = (OPENING, *REPORT_OPENINGS, *BEFORE)
 COMPILED = tuple(map(Compiled, RULES))

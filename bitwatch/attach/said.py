@@ -42,7 +42,8 @@ What = Literal[
 #       report at the end `first` (1: the root cause, 0: one that followed)
 # exception: type, message, where (file:line of the innermost frame), called_from (of the
 #       innermost one outside the libraries, if that is another), after (the type of the exception
-#       during which it happened)
+#       during which it happened), aside (1: of a thread, or of a program that is ending, which
+#       no such exception ends)
 # out-of-memory: gpu, wanted_mib, free_mib, where ("cuda" or "host"), pid, name; at the end of a
 #       traceback, as a timeout or signal there, with the values of an exception, whose `where`
 #       does not replace "cuda" or "host"

@@ -24,6 +24,7 @@ LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<frozen ")
 LAST = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: ?(.*))?$")
 SURELY = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Iteration)$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+ASIDE = ("Exception ignored", "Exception in thread ", "Error in atexit._run_exitfuncs")
 FIELD = re.compile(r"\s*(time|host|rank|exitcode|error_file|traceback)\s*: (.*)")
 ENTRY = re.compile(r"\[\d+\]:$")
 
@@ -43,6 +44,7 @@ class Tracebacks:
         self._open: dict[str, _Traceback] = {}
         self._before: dict[str, str] = {}  # the type of the exception that another one follows
         self._newest: dict[str, str] = {}
+        self._aside: set[str] = set()  # whose next traceback ends no program
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -53,8 +55,15 @@ class Tracebacks:
         if OPENING in text:
             if len(self._open) >= MOST_OPEN:
                 self._open.clear()
-            self._open[who] = _Traceback()
+            self._open[who] = _Traceback(aside=who in self._aside)
+            self._aside.discard(who)
             return True
+        if text.startswith(ASIDE):
+            if len(self._aside) >= MOST_OPEN:
+                self._aside.clear()
+            self._aside.add(who)
+            return False
+        self._aside.discard(who)
         if text.startswith(CHAINED):
             self._before[who] = self._newest.pop(who, "")
             return True
@@ -87,6 +96,8 @@ class Tracebacks:
             values["where"] = traceback.where
         if traceback.called_from and traceback.called_from != traceback.where:
             values["called_from"] = traceback.called_from
+        if traceback.aside:
+            values["aside"] = 1
         if before := self._before.pop(who, ""):
             values["after"] = before
         if len(self._newest) >= MOST_OPEN:
@@ -96,9 +107,10 @@ class Tracebacks:
 
 
 class _Traceback:
-    __slots__ = ("called_from", "lines", "where", "within")
+    __slots__ = ("aside", "called_from", "lines", "where", "within")
 
-    def __init__(self) -> None:
+    def __init__(self, aside: bool = False) -> None:
+        self.aside = aside
         self.lines = 0
         self.where = ""
         self.called_from = ""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from bitwatch.attach.said import Said
 from bitwatch.report.facts import Attempt, Story, of_line
 from bitwatch.report.first_cause import (
@@ -16,6 +18,7 @@ from bitwatch.report.first_cause import (
     is_later,
     is_stop,
     last_step,
+    may_have_gone_on,
     standing,
     survived,
 )
@@ -24,6 +27,8 @@ from bitwatch.report.model import Evidence, Finding
 from bitwatch.report.words import called, quoted, sentence
 
 EVIDENCE_LINES = 5
+ANY_NUMBER = re.compile(r"\d+")
+OF_RANK = re.compile(r"rank[-_.]?\d+|(?<=/attempt_\d/)\d+", re.IGNORECASE)  # as torchrun's too
 MOST_COMPARED = 200  # attempts of other logs: each rank may have one of its own
 
 
@@ -65,14 +70,39 @@ def _cause(
     elif cause.what == "timeout" or is_echo(cause):
         yield _of_others(story, attempt, cause, name, evidence, causes)
     elif cause.what == "out-of-memory":
-        yield no_memory(cause, name, evidence)
+        yield _placed(story, attempt, cause, no_memory(cause, name, evidence))
     elif cause.what == "exception":
-        yield threw(cause, name, len(echoes), evidence)
+        yield _placed(story, attempt, cause, threw(cause, name, len(echoes), evidence))
     else:
         yield failed(cause, name, evidence)
     timeouts = [said for said in echoes if said.what == "timeout"]
     if cause.what != "timeout" and timeouts:
         yield _echo(timeouts[0], cause, name)
+
+
+def _placed(story: Story, attempt: Attempt, cause: Said, finding: Finding) -> Finding:
+    """With the word that it may have been handled, where steps after it may be older than it,
+    or that it came at last."""
+    done = finished(story, attempt)
+    if done is not None and is_later(story, cause.line, done.line):
+        why = (
+            "It came after the last step, when the training had said that it finished: what was "
+            "to be written then, as the model, may be missing or incomplete."
+        )
+        lines = [*finding.evidence, of_line(done.line)]
+        return _with(finding, why, lines)
+    if not may_have_gone_on(story, cause):
+        return finding
+    why = (
+        "It ended the training, or was handled: the steps after it may have waited in a buffer "
+        "of what Python prints, which is written at its end. With `python -u` nothing waits."
+    )
+    return _with(finding, why, finding.evidence)
+
+
+def _with(finding: Finding, why: str, evidence: list[Evidence]) -> Finding:
+    both = f"{finding.why} {why}".strip()
+    return msgspec.structs.replace(finding, why=both, evidence=evidence)
 
 
 def _of_others(
@@ -86,15 +116,17 @@ def _of_others(
     """A time-out or a lost connection: what another rank's log says may explain it."""
     elsewhere = [one for one in causes if one[0] is not story]
     for other, its, first in elsewhere:
-        if _is_kin(story, other) and _overlap(attempt, its):
+        sure = _overlap(attempt, its) is True and _is_kin(story, other)
+        if sure or (_overlap(attempt, its) is None and _is_kin(story, other, of_ranks=True)):
             return _echo(cause, first, name)
     where = "in the evidence" if not elsewhere else "in this log"
     more = ""
-    for _, its, first in elsewhere:
-        if _overlap(attempt, its):
+    for _, its, first in sorted(elsewhere, key=lambda one: _overlap(attempt, one[1]) is None):
+        at_once = _overlap(attempt, its)
+        if at_once is not False:
             more = (
-                f' Another log of that time has one: "{quoted(first.line.text, 120)}". If it is of '
-                "the same training, this is its echo."
+                f" Another log{' of that time' if at_once else ''} has one: "
+                f'"{quoted(first.line.text, 120)}". If it is of the same training, this is its echo.'
             )
             break
     if cause.what == "timeout":
@@ -146,7 +178,7 @@ def _survived(story: Story, attempt: Attempt) -> Iterator[Finding]:
     name = called(attempt, len(story.attempts))
     if done is not None and all(is_later(story, one.line, done.line) for one in handled):
         how = "came after it had finished"
-        why = "What is printed while the program ends does no harm to what it has trained."
+        why = "The training had said so before, and nothing after it says that a rank failed."
     else:
         step = last.values.get("step") if last is not None else None
         to = f"went on to step {step:,}" if isinstance(step, int) else "went on"
@@ -205,19 +237,21 @@ def _named(said: Said) -> str:
     return {"timeout": "A time-out", "failure": "A rank's end"}.get(said.what, "A signal")
 
 
-def _is_kin(story: Story, other: Story) -> bool:
-    """Names that differ only in a number, as those of ranks do: rank0/stderr.log."""
-    return bool(_numberless(story) & _numberless(other))
+def _is_kin(story: Story, other: Story, of_ranks: bool = False) -> bool:
+    """Names that differ only in a number, as those of ranks do: rank0/stderr.log. `of_ranks`:
+    in one that is surely a rank's, where run1.log and run2.log may be two trainings."""
+    number = OF_RANK if of_ranks else ANY_NUMBER
+    return bool(_numberless(story, number) & _numberless(other, number))
 
 
-def _numberless(story: Story) -> set[str]:
-    return {re.sub(r"\d+", "#", log.path) for log in story.logs}
+def _numberless(story: Story, number: re.Pattern[str]) -> set[str]:
+    return {number.sub("#", log.path) for log in story.logs}
 
 
-def _overlap(one: Attempt, other: Attempt) -> bool:
-    """Whether both were at work at a time; without times nothing speaks against it."""
+def _overlap(one: Attempt, other: Attempt) -> bool | None:
+    """Whether both were at work at a time; None where their times do not tell it."""
     times = one.begins.t, one.last.t, other.begins.t, other.last.t
     begins, ends, its_begins, its_ends = times
     if begins is None or ends is None or its_begins is None or its_ends is None:
-        return True
+        return None
     return begins <= its_ends and its_begins <= ends

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from bitwatch.attach.said import Line, Said
-from bitwatch.report.facts import Attempt, LogSeen, StepRun, Story
-from bitwatch.report.keep import position_of
+from bitwatch.report.facts import Attempt, LogSeen, StepRun, Story, position_of
 from bitwatch.report.standard_model import same
 
 AT_ONCE_S = 30.0  # in which the ranks of one attempt print the same line
@@ -57,9 +56,19 @@ def _continues(before: LogSeen, log: LogSeen, listed: bool) -> bool:
     comes with them: two trainings, one after the other, are not one that was changed."""
     kin = _stem(before.path) == _stem(log.path)
     if before.ends is None or log.begins is None:
-        return kin and before.ends is None and log.begins is None
+        return kin and before.ends is None and log.begins is None and _goes_on(before, log)
     close = listed and log.begins - before.ends <= CLOSE_S and not _finished(before)
     return log.begins >= before.ends and (kin or close)
+
+
+def _goes_on(before: LogSeen, log: LogSeen) -> bool:
+    """Whether the steps of a log begin behind those of the other. Names do not tell it: out.2 and
+    out.1 may be of two ranks."""
+    last = [position_of(run.last) for run in before.said if isinstance(run, StepRun)]
+    first = [position_of(run.first) for run in log.said if isinstance(run, StepRun)]
+    if not last or not first or last[-1] is None or first[0] is None:
+        return False
+    return first[0] > last[-1]
 
 
 def _finished(log: LogSeen) -> bool:

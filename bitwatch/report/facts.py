@@ -6,6 +6,8 @@ kind of evidence fills a `Gathered`; what is concluded from it knows nothing of 
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from bitwatch.attach.said import Line, Said
@@ -39,6 +41,7 @@ class LogSeen(msgspec.Struct, kw_only=True):
     ends: float | None = None
     said: list[Said | StepRun] = []
     went_on: dict[int, Said] = {}  # by the line of an end: a step that shows it was none
+    buffered: dict[int, Said] = {}  # the same, where the step may have waited in a buffer
     mixed: list[Line] = []
     backwards: tuple[Line, Line] | None = None  # two lines, the later one with an earlier time
     left_out: int = 0  # of what it says, where that is too much to keep
@@ -164,6 +167,15 @@ class Story(msgspec.Struct, kw_only=True):
     logs: list[LogSeen]
     attempts: list[Attempt] = []
     mixed: list[Line] = []
+
+
+def position_of(said: Said) -> float | None:
+    """How far the training is: its step, else its epoch."""
+    for name in ("step", "epoch"):
+        value = said.values.get(name)
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            return float(value)
+    return None
 
 
 def of_line(line: Line) -> Evidence:

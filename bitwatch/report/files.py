@@ -127,7 +127,7 @@ def heard(file: FileSeen, own: Sequence[Rule] = ()) -> LogSeen:
             keeper.hear(said)
     for said in listener.end():
         keeper.hear(said)
-    keeper.end()
+    keeper.end(end[-1].number if end else 0)
     log.flooded = sieve.flooded
     log.first, log.last = _first(file.path), end[-1] if end else None
     log.lines = log.last.number if log.last else 0

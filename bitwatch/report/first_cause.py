@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bitwatch.attach.said import Line, Said
 from bitwatch.record.view import is_echo as sounds_like_an_echo
-from bitwatch.report.facts import Attempt, StepRun, Story
+from bitwatch.report.facts import Attempt, StepRun, Story, position_of
 
 CAUSES = ("out-of-memory", "exception", "timeout", "failure", "signal")
 ECHOES = (  # what other ranks and launchers say because the first one has failed
@@ -21,6 +21,9 @@ def first_cause(story: Story, attempt: Attempt) -> Said | None:
     problems = standing(story, attempt)
     if not problems:
         return None
+    own = [said for said in problems if not is_echo(said)]
+    if own and is_stop(own[0]):
+        return own[0]  # what is lost after it is lost because of it
     cause = min(problems, key=_place)
     if cause.what == "failure" and "rank" not in cause.values and "pid" in cause.values:
         return next((said for said in problems if _names_rank_of(said, cause)), cause)
@@ -47,10 +50,19 @@ def standing(story: Story, attempt: Attempt) -> list[Said]:
     done = finished(story, attempt)
     if done is not None:
         after = [said for said in found if is_later(story, said.line, done.line)]
-        found = after if any(said.what == "failure" for said in after) else []
+        broken = any(_breaks_the_end(said) for said in after)
+        found = [said for said in after if broken and "aside" not in said.values]
     if not any(said.what == "failure" for said in found):
         found = [said for said in found if not _is_bare(said)]
     return found
+
+
+def _breaks_the_end(said: Said) -> bool:
+    """Whether it keeps a training that has finished from what it does at last, as to save."""
+    if said.what == "failure":
+        return True
+    raised = said.what in ("exception", "out-of-memory") and bool(said.values.get("where"))
+    return raised and "aside" not in said.values and not is_echo(said)
 
 
 def survived(story: Story, attempt: Attempt) -> list[Said]:
@@ -70,12 +82,32 @@ def survived(story: Story, attempt: Attempt) -> list[Said]:
 def _went_on(story: Story, attempt: Attempt, end: Said, last: Said | None) -> bool:
     """Whether steps of the same attempt follow upon it, in its log or in the next one."""
     place = _where(story, end.line)[0]
-    if last is not None and _where(story, last.line)[0] > place:
+    later = last is not None and _where(story, last.line)[0] > place
+    if last is not None and later and _is_known_later(story, attempt, end, last):
         return True
     shown = story.logs[place].went_on.get(end.line.number) if place >= 0 else None
     following = story.attempts[attempt.number :]
     return shown is not None and not (
         following and is_later(story, shown.line, following[0].begins)
+    )
+
+
+def _is_known_later(story: Story, attempt: Attempt, end: Said, last: Said) -> bool:
+    """Whether a step of a later log is one: it bears a time as the end does, or its number goes
+    on from the log of that end. A traceback bears no time, so its log's last one stands for it."""
+    place = _where(story, end.line)[0]
+    ended = end.line.t if end.line.t is not None or place < 0 else story.logs[place].ends
+    if ended is not None and last.line.t is not None:
+        return last.line.t >= ended
+    here = [run.last for run in attempt.steps if _where(story, run.last.line)[0] <= place]
+    before, now = position_of(here[-1]) if here else None, position_of(last)
+    return before is not None and now is not None and now > before
+
+
+def may_have_gone_on(story: Story, end: Said) -> bool:
+    """Whether steps stand after it that may as well have waited in a buffer."""
+    return any(
+        log.path == end.line.source and end.line.number in log.buffered for log in story.logs
     )
 
 

@@ -11,7 +11,8 @@ import math
 from collections import deque
 
 from bitwatch.attach.said import Line, Said, What
-from bitwatch.report.facts import LogSeen, StepRun
+from bitwatch.report.buffered import Doubts
+from bitwatch.report.facts import LogSeen, StepRun, position_of
 
 FIRST_KEPT = 500  # of each kind of thing that a log says
 LAST_KEPT = 100
@@ -72,15 +73,18 @@ class Keeper:
         self._latest: Line | None = None
         self._reached = -math.inf  # by the last step
         self._awaiting: list[_End] = []
+        self._doubts = Doubts()
 
     def hear(self, said: Said) -> None:
         self._heard += 1
         self._time(said.line)
+        self._doubts.hear(said)
         if said.what == "step":
             self._step(said)
             return
         if said.what in ENDS and said.line.number and len(self._awaiting) < MOST_AWAITING:
             self._awaiting.append(_End(said.line.number, self._reached))
+            self._doubts.begin(said)
         count = self._counts[said.what] = self._counts.get(said.what, 0) + 1
         if count <= FIRST_KEPT:
             self._kept.append((self._heard, said))
@@ -88,7 +92,12 @@ class Keeper:
             later = self._later.setdefault(said.what, deque(maxlen=LAST_KEPT))
             later.append((self._heard, said))
 
-    def end(self) -> LogSeen:
+    def end(self, lines: int = 0) -> LogSeen:
+        """`lines`: how many the log has, heard or not."""
+        self._doubts.end(lines)
+        for line in self._doubts.found:
+            if (step := self.log.went_on.pop(line, None)) is not None:
+                self.log.buffered[line] = step
         later = [one for kept in self._later.values() for one in kept]
         self.log.left_out = sum(self._counts.values()) - len(later)
         self.log.left_out -= sum(min(count, FIRST_KEPT) for count in self._counts.values())
@@ -177,15 +186,6 @@ class Keeper:
         if len(self._kept) < 20 * FIRST_KEPT:
             self._kept.append((self._heard, run))
         return track
-
-
-def position_of(said: Said) -> float | None:
-    """How far the training is: its step, else its epoch."""
-    for name in ("step", "epoch"):
-        value = said.values.get(name)
-        if isinstance(value, (int, float)) and math.isfinite(value):
-            return float(value)
-    return None
 
 
 def is_finite(said: Said) -> bool:

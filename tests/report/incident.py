@@ -57,6 +57,10 @@ def ids(made: Report) -> list[str]:
     return [one.id for one in made.findings]
 
 
+def errors(made: Report) -> list[str]:
+    return [one.id for one in made.findings if one.severity == "error"]
+
+
 def everything(made: Report) -> str:
     """All words that the report says of its own, without the lines of the evidence."""
     verdict = made.verdict

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from bitwatch.report.model import Report
-from tests.report.incident import everything, finding, ids, report, write
+from tests.report.incident import errors, everything, finding, ids, report, write
 from tests.report.test_attempts import ERROR, NCCL, OOM, steps
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/x/train.py", line 3, in load\n    go()\n'
 RETRIED = f"{TRACEBACK}ConnectionError: the hub does not answer\n"
 BARE = "ValueError: is raised when a function gets an argument of the right type\n"
+ASIDE = "Exception ignored in: <function __del__>\n"
 DONE = "Training finished\n"
 LOST = (
     "[rank0]: Traceback (most recent call last):\n"
@@ -50,6 +51,7 @@ BUS = (
     "\nThe above exception was the direct cause of the following exception:\n\n"
     f"{TRACEBACK}RuntimeError: DataLoader worker (pid(s) 4243) exited unexpectedly\n"
 )
+WORKER_LOST = f"{TRACEBACK}RuntimeError: DataLoader worker (pid(s) 4243) exited unexpectedly\n"
 DEEPSPEED = (
     "[2023-07-25 21:00:30,985] [INFO] [logging.py:69:log_dist] [Rank 0] step=10, skipped=2, "
     "lr=[5e-05], mom=[[0.9, 0.999]]\n"
@@ -58,10 +60,6 @@ DEEPSPEED = (
 
 def made_of(folder: Path, text: str) -> Report:
     return report(write(folder, "train.log", text))
-
-
-def errors(made: Report) -> list[str]:
-    return [one.id for one in made.findings if one.severity == "error"]
 
 
 @pytest.mark.parametrize(("end", "cause"), [(OOM, "out-of-memory"), ("Killed\n", "rank-died")])
@@ -83,8 +81,22 @@ def test_one_step_of_another_rank_does_not_make_a_failure_survived(tmp_path: Pat
 def test_a_training_that_goes_on_after_its_word_of_an_end_has_not_finished(tmp_path: Path) -> None:
     made = made_of(tmp_path, steps(1, 30) + DONE + steps(31, 60) + ERROR)
     assert errors(made) == ["exception"]
-    late = made_of(tmp_path, steps(1, 30) + DONE + steps(30, 30) + RETRIED)
+    late = made_of(tmp_path, steps(1, 30) + DONE + steps(30, 30) + ASIDE + RETRIED)
     assert errors(late) == [] and "after it had finished" in finding(late, "handled").title
+
+
+@pytest.mark.parametrize("raised", ["OSError: [Errno 28] No space left on device\n", OOM[9:]])
+def test_a_model_that_could_not_be_saved_after_the_last_step_is_an_error(
+    raised: str, tmp_path: Path
+) -> None:
+    runtime = "{'train_runtime': 12.3, 'train_samples_per_second': 10.0, 'epoch': 0.2}\n"
+    made = made_of(tmp_path, steps(1, 30) + runtime + ASIDE + RETRIED + TRACEBACK + raised)
+    (error,) = [one for one in made.findings if one.severity == "error"]
+    assert error.id in ("exception", "out-of-memory") and "ConnectionError" not in error.title
+    assert "the model, may be missing" in error.why
+    assert "train_runtime" in error.evidence[-1].text
+    kind = "hardware" if "OSError" in raised else "configuration"
+    assert finding(made, "class-of-cause").title == f"Class of what is wrong: {kind}"
 
 
 def test_a_failure_before_a_restart_was_not_survived(tmp_path: Path) -> None:
@@ -101,7 +113,9 @@ def test_a_failure_before_a_restart_was_not_survived(tmp_path: Path) -> None:
     [
         steps(1, 30) + RETRIED + steps(31, 60) + DONE,
         OOM + steps(1, 30) + DONE,
-        steps(1, 30) + DONE + f"Exception ignored in: <function __del__>\n{RETRIED}",
+        steps(1, 30) + DONE + ASIDE + RETRIED,
+        steps(1, 30) + DONE + "Exception in thread Thread-3 (beat):\n" + RETRIED,
+        steps(1, 30) + DONE + LOST,
         steps(1, 30) + BARE + steps(31, 32) + DONE,
     ],
 )
@@ -154,27 +168,6 @@ def test_a_worker_that_a_bus_error_ended_is_the_cause(tmp_path: Path) -> None:
     assert "no signal" not in finding(made, "class-of-cause").why
 
 
-def test_a_time_out_of_one_ranks_log_is_an_echo_of_another_ranks_error(tmp_path: Path) -> None:
-    for rank in range(3):
-        (tmp_path / f"rank{rank}").mkdir()
-        end = NCCL if rank else ERROR
-        write(tmp_path / f"rank{rank}", "stderr.log", steps(1, 5) + end)
-    made = report(str(tmp_path))
-    assert errors(made) == ["exception"]
-    assert finding(made, "timeout").severity == "info"
-    assert "No earlier error" not in everything(made)
-
-
-def test_an_error_of_a_log_with_another_name_is_told_and_not_taken_for_the_cause(
-    tmp_path: Path,
-) -> None:
-    mine = write(tmp_path, "alice.log", steps(1, 5) + NCCL)
-    made = report(mine, write(tmp_path, "bob.log", steps(1, 5) + ERROR))
-    alone = finding(made, "timeout")
-    assert alone.severity == "error" and "No earlier error is in this log" in alone.why
-    assert "Another log of that time has one" in alone.why
-
-
 def test_deepspeed_says_how_it_ended(tmp_path: Path) -> None:
     failed = (
         "[2023-07-25 21:10:00,985] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', "
@@ -220,6 +213,8 @@ def test_a_step_that_was_skipped_is_no_ruined_model(tmp_path: Path) -> None:
         (CLOSING + STOPPED, "by signal SIGTERM"),
         (f"{TRACEBACK}KeyboardInterrupt\n", "by Ctrl-C or SIGINT"),
         (f"{TRACEBACK}KeyboardInterrupt\n" + LOST, "by Ctrl-C or SIGINT"),
+        (LOST + f"{TRACEBACK}KeyboardInterrupt\n" + WORKER_LOST, "by Ctrl-C or SIGINT"),
+        (CLOSING + STOPPED + KILLED, "by signal SIGTERM"),
     ],
 )
 def test_a_training_that_was_stopped_has_not_failed(end: str, how: str, tmp_path: Path) -> None:
@@ -228,6 +223,13 @@ def test_a_training_that_was_stopped_has_not_failed(end: str, how: str, tmp_path
     assert finding(made, "stopped").title == f"The attempt was stopped {how}"
     assert finding(made, "class-of-cause").title == "Class of what is wrong: from outside"
     assert "launcher's report" not in everything(made)
+
+
+def test_what_failed_before_somebody_stopped_the_rest_is_the_cause(tmp_path: Path) -> None:
+    stop = f"{TRACEBACK}KeyboardInterrupt\n"
+    made = made_of(tmp_path, steps(1, 5) + ERROR + stop + WORKER_LOST)
+    assert errors(made) == ["exception"] and "stopped" not in ids(made)
+    assert "ValueError" in finding(made, "exception").title
 
 
 def test_slurms_word_about_its_time_limit_is_quoted(tmp_path: Path) -> None:
