@@ -101,6 +101,7 @@ def test_trainings_that_had_the_same_address_one_after_the_other_are_two(
     for _ in range(2):
         launched = families.torchrun(1, 0)
         rank = found(launched.pid).members[1].stat
+        until(lambda: TrainingFacts().has_torch(rank), "torch in its memory")  # noqa: B023
         launched.kill()
         launched.wait()
         roots.append(rank.key)
@@ -249,10 +250,14 @@ def test_what_a_dead_training_has_left_is_none_of_the_next_one_at_its_address(
     dead = families.start("bash", "-c", f"RANK=1 {rank} & wait", sys.executable)
     until(lambda: len(children(dead.pid)) == 1, "the first training")
     (stale,) = children(dead.pid)
+    until(lambda: TrainingFacts().has_torch(stale), "torch in its memory")
     dead.kill()
     dead.wait()
     next_one = families.start("bash", "-c", f"RANK=0 {rank} & RANK=1 {rank} & wait", sys.executable)
-    until(lambda: len(children(next_one.pid)) == 2, "the next training")
+    until(
+        lambda: [TrainingFacts().has_torch(one) for one in children(next_one.pid)] == [True, True],
+        "the next training, with torch in its memory",
+    )
     zero = children(next_one.pid)[0]
 
     looked = found(zero.pid, ranks=2)
