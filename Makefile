@@ -8,7 +8,7 @@ help:
 	@echo "make demo         install, and train the demo: Jane Austen, two ranks, a few minutes"
 	@echo "make screenshots   train the demo for a while, and take the pictures in docs/"
 	@echo "make test         install what is missing, and run the tests"
-	@echo "make long         the tests that make test leaves out: longer forms of others, and slow benches"
+	@echo "make long         the tests that make test leaves out: dear ones whose like it runs, and slow benches"
 	@echo "make chaos        a hundred random kills over demo runs, then one at every stage of a run"
 	@echo "make check        format, lint, types, import contracts"
 	@echo "make install      only make and fill .venv"

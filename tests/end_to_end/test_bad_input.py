@@ -159,6 +159,7 @@ def test_a_disk_that_is_full_when_the_checkpoint_is_due(tmp_path: Path, small_di
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_disk_that_fills_under_the_record(tmp_path: Path, small_disk: Path) -> None:
     """Training goes on without a record, a stop can still be asked, and the last words say
     why no checkpoint could be written."""

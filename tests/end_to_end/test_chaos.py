@@ -150,6 +150,7 @@ def settle(shell: Shell, run: RunDir) -> None:
     assert done["survivors"] == []
 
 
+@pytest.mark.long
 def test_random_kills_leave_nothing_behind_and_harm_nobody(
     tmp_path: Path, innocents: Innocents
 ) -> None:

@@ -40,7 +40,6 @@ SOME = [
     ("agent", "importing", "spawn"),
     ("rank", "reading", "fork"),
     ("rank", "collective", "fork"),
-    ("supervisor", "idle", "fork"),
 ]
 EVERY = [(victim, stage, method) for victim in VICTIMS for stage in STAGES for method in METHODS]
 SCENES = EVERY if os.environ.get("BITWATCH_DEATHS") == "all" else SOME

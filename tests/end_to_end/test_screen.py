@@ -242,6 +242,7 @@ def test_the_supervisor_cleans_what_an_earlier_attempt_left(ended: Ended) -> Non
         other.run("stop", run.id, "--now")
 
 
+@pytest.mark.long
 def test_a_run_that_ends_on_the_screen_stays_there_until_q(ended: Ended) -> None:
     other, code, lines = ended
     assert code == 0

@@ -208,6 +208,7 @@ def test_two_interrupts_end_it_at_once(shell: Shell) -> None:
     until(lambda: all_gone(run), "every process of the run to be gone")
 
 
+@pytest.mark.long
 def test_a_rank_that_does_not_answer_is_escalated(shell: Shell) -> None:
     name = shell.launch(FOREVER, "watch.grace_s=1")
     shell.reach(10)
