@@ -11,9 +11,9 @@ import time
 import msgspec
 
 from bitwatch.record import codec, events, rundir
-from bitwatch.record.events import Wait
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
+from bitwatch.record.waits import Wait
 from bitwatch.sense import spy, stacks
 from bitwatch.sense.stacks import Look, Target, Thread
 from bitwatch.sense.stat import STATE_WORDS

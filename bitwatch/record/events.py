@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from bitwatch.record.waits import Wait
+
 State = Literal[
     "preparing", "starting", "running", "stalled", "stopping", "done", "failed", "stopped", "lost"
 ]
@@ -93,20 +95,6 @@ class Alert(Record):
     next: str = ""
     cleared: bool = False
     attempt: int = 0
-
-
-class Wait(msgspec.Struct, omit_defaults=True):
-    """Where one rank was when somebody looked. kind: data (for its reader), collective (for the
-    other ranks), checkpoint, compile, prepare, stopped (by a signal), kernel (in state D), ended
-    (its process is gone), busy (it computes), other, unknown. `where` names the place, as in "DataLoader queue.get" or
-    "all_reduce"; `evidence` how that is known: frames, innermost first, or what the kernel says.
-    `since_s`: for how long, where somebody knows."""
-
-    rank: int
-    kind: str = "unknown"
-    where: str = ""
-    since_s: float | None = None
-    evidence: list[str] = []
 
 
 class Stuck(Record):

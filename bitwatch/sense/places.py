@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bitwatch.record.events import Wait
+from bitwatch.record.waits import Wait
 from bitwatch.sense.stacks import Frame, Look, Thread
 
 FRAMES_TOLD = 12  # of the main thread, in the evidence

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bitwatch.record import readers
-from bitwatch.record.events import Wait
 from bitwatch.record.view import View
+from bitwatch.record.waits import Wait
 from bitwatch.text import clock, literal
 
 # The kinds of wait for which nobody else of the run is the reason; then those that only look so.

@@ -6,11 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bitwatch.record.events import Stuck, Wait
+from bitwatch.record.events import Stuck
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
 from bitwatch.record.view import View
+from bitwatch.record.waits import Wait
 from bitwatch.sense.places import wait_of
 from bitwatch.sense.stacks import ENDED, Asking, Look, Target
 from bitwatch.supervise import blame

@@ -11,8 +11,8 @@ from pathlib import Path
 from bitwatch.attach import foreign, stacks
 from bitwatch.attach.watcher import Watcher
 from bitwatch.record import events
-from bitwatch.record.events import Wait
 from bitwatch.record.view import ProcessRow, View
+from bitwatch.record.waits import Wait
 from bitwatch.sense.processes import read_stat
 from bitwatch.supervise import blame
 from tests.attach.watched import append, look, seen, steps, watching

@@ -17,7 +17,7 @@ ALLOWED = {
     "bitwatch.record.events", "bitwatch.record.follow", "bitwatch.record.journal",
     "bitwatch.record.kernel", "bitwatch.record.recent", "bitwatch.record.rundir",
     "bitwatch.record.series", "bitwatch.record.stalls", "bitwatch.record.state",
-    "bitwatch.record.view", "bitwatch.record.watched",
+    "bitwatch.record.view", "bitwatch.record.waits", "bitwatch.record.watched",
 }  # fmt: skip
 OTHERS = {"click", "msgspec", "platformdirs", "typing_extensions"}  # the last by msgspec
 

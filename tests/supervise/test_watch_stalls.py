@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from bitwatch.record import events
-from bitwatch.record.events import Wait
 from bitwatch.record.follow import Liveness
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.recent import Own, behind, own_time
 from bitwatch.record.state import JOURNAL, RunState, Source, fold
 from bitwatch.record.view import ProcessRow, View, view
+from bitwatch.record.waits import Wait
 from bitwatch.sense.stacks import Look, Target
 from bitwatch.supervise import blame
 from bitwatch.supervise.stalls import waits as found_waits
