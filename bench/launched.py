@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -152,6 +153,9 @@ def rank_environment(rank: int, count: int, port: int) -> dict[str, str]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that nobody is given who asks for any: a rank listens on it only seconds later."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -7,8 +7,10 @@ it cannot show is a launch: tests of that have torchrun start their ranks.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import random
 import runpy
 import socket
 import subprocess
@@ -34,9 +36,12 @@ LOADED = [
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that nobody is given who asks for any: a rank listens on it only seconds later."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Forked:
