@@ -226,6 +226,10 @@ class Reading:
             run=seen.run or self.run.id,
             recent=list(seen.recent),
             loss=[(attempt, series.copy()) for attempt, series in seen.loss],
+            curves={
+                name: [(attempt, series.copy()) for attempt, series in curves]
+                for name, curves in seen.curves.items()
+            },
         )
         seen = with_leftovers(seen, self._others or (), now)
         if text := self._trouble or self._too_new:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from bitwatch.record.gpu import Gpu
 from bitwatch.record.waits import Wait
 
 State = Literal[
@@ -67,6 +68,7 @@ class AttemptStarted(Record):
     grace_s: float | None = None  # that torchrun was given for a stop
     relaunch_of: int = 0
     correction: str = ""
+    visible_devices: str | None = None  # CUDA_VISIBLE_DEVICES of the launch; None: not set
 
 
 class DataPlanned(Record):
@@ -153,22 +155,6 @@ class SharedMemory(Record):
 
 # ---------------------------------------------------------------------------------------
 # Samples
-
-
-class Gpu(msgspec.Struct, omit_defaults=True):
-    """One GPU at one instant. Every field can be missing on its own (None)."""
-
-    index: int
-    uuid: str | None = None
-    name: str | None = None
-    memory_used_mib: float | None = None
-    memory_total_mib: float | None = None
-    utilization_percent: float | None = None
-    temperature_c: float | None = None
-    power_w: float | None = None
-    power_limit_w: float | None = None
-    processes: list[tuple[int, float | None]] | None = None  # (pid, MiB)
-    error: str | None = None
 
 
 class Gpus(Record):
@@ -262,6 +248,7 @@ class Step(Record):
     mfu: float | None = None
     allocated_mib: float | None = None
     reserved_mib: float | None = None
+    peak_mib: float | None = None  # the most that was allocated at once since the attempt began
     wait_s: float | None = None  # of step_s, in which this rank waited for the others' word
     skipped: int = 0  # steps skipped so far for a not-finite loss or gradient
 

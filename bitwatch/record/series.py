@@ -73,7 +73,7 @@ class Series(msgspec.Struct):
                 bucket = bisect.bisect_right(self.starts, xs[at]) - 1
                 self.low[bucket] = min(self.low[bucket], *part)
                 self.high[bucket] = max(self.high[bucket], *part)
-                self.total[bucket] += total - part[0]
+                self.total[bucket] = sum(part[1:], self.total[bucket])  # in the order of `add`
                 self.counts[bucket] += len(part) - 1
                 if self.last is None or xs[end - 1] >= self.last[0]:
                     self.last = (xs[end - 1], part[-1])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bitwatch.record import codec, events
+from bitwatch.record import codec, curves, events
 from bitwatch.record.series import Series
 
 KEPT = 500  # evaluations, checkpoints, actions, ended alerts: enough for a screen's lists
@@ -50,6 +50,7 @@ class RankState(msgspec.Struct):
     recent: list[events.Step] = []
     notes: list[events.Note] = []
     loss: Series = msgspec.field(default_factory=Series)
+    curves: dict[str, Series] = {}  # the other curves, of rank 0 alone, by name
     evaluations: list[events.Evaluation] = []
     checkpoints: list[events.Checkpoint] = []
 
@@ -124,12 +125,20 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
             _prepare(prepare, record)
     elif source.kind == "rank":
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
+        steps = []
         for record in records:
             _rank(rank, record)
+            if isinstance(record, events.Step):
+                steps.append(record)
+        curves.extend(rank.loss, rank.curves if source.rank == 0 else None, steps)
     elif source.kind == "history":
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
+        steps = []
         for record in records:
             _past(rank, record)
+            if isinstance(record, events.Step):
+                steps.append(record)
+        curves.extend(rank.loss, rank.curves, steps)
     elif source.kind == "reader":
         for record in records:
             if isinstance(record, events.Reader):
@@ -208,7 +217,6 @@ def _rank(state: RankState, record: codec.Any_) -> None:
         case events.Step():
             state.first_step = state.first_step or record
             state.step = record
-            state.loss.add(record.step, record.loss)
             state.recent.append(record)
             del state.recent[:-RECENT_STEPS]
         case events.Evaluation():
@@ -226,8 +234,6 @@ def _rank(state: RankState, record: codec.Any_) -> None:
 def _past(state: RankState, record: codec.Any_) -> None:
     """What was before all that the rank's own file tells."""
     match record:
-        case events.Step():
-            state.loss.add(record.step, record.loss)
         case events.Evaluation():
             bisect.insort(state.evaluations, record, key=lambda one: one.t)
             del state.evaluations[:-KEPT]

@@ -8,8 +8,10 @@ from textual.binding import Binding, BindingType
 
 
 class Key(NamedTuple):
-    """`keys` are Textual's names, the first is the one that is shown; `id` stays when keys
-    are given to something else. `footer` is False for what the help alone mentions."""
+    """`keys` are Textual's names, the first is the one that is shown; `id` is the action, and
+    stays when keys are given to something else. `footer` is False for what the help alone
+    mentions. `scope` is where it does something: "" anywhere on the dashboard, else the panel
+    that must have the focus, or the page that must be open."""
 
     keys: str
     id: str
@@ -17,6 +19,7 @@ class Key(NamedTuple):
     help: str
     shown: str = ""
     footer: bool = True
+    scope: str = ""
 
     @property
     def name(self) -> str:
@@ -58,11 +61,11 @@ PANELS = ("1-4", "panels")
 INTERRUPT = Binding("ctrl+c", "interrupt", show=False, priority=True)
 
 
-def bindings() -> list[BindingType]:
+def bindings(scope: str = "") -> list[BindingType]:
     return [
         Binding(key.keys, key.id, key.label, show=False, tooltip=key.help, id=_plain(key))
         for key in KEYS
-        if not key.id.startswith("app.command")  # Textual binds its palette itself
+        if key.scope == scope and not key.id.startswith("app.command")  # Textual's own palette
     ]
 
 
