@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from textual.app import App, SystemCommand
-from textual.command import CommandPalette
 from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
@@ -208,8 +207,10 @@ class Bitwatch(App[None]):
         return change
 
     def action_command_palette(self) -> None:
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(id="--command-palette"))
+        from bitwatch.tui.screens.over import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     # -- the end --------------------------------------------------------------------------
 

@@ -6,14 +6,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from bitwatch.record.view import View
 from bitwatch.tui.draw import plain
+from bitwatch.tui.screens.over import Over
 
 
-class ConfirmStop(ModalScreen[bool]):
+class ConfirmStop(Over[bool]):
     """True when the stop is wanted. Nothing is, unless it is said on purpose."""
 
     BINDINGS = [

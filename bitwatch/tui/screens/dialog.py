@@ -8,8 +8,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from bitwatch.tui.screens.over import Over
 
 CLOSE = Binding("escape,q", "close", "close", show=False)
 
@@ -22,7 +23,7 @@ class Block(NamedTuple):
     one_line: bool = False
 
 
-class Page(ModalScreen[None]):
+class Page(Over[None]):
     """A scrolling text over the dashboard."""
 
     BINDINGS = [

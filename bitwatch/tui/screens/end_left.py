@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from bitwatch.record.view import View
 from bitwatch.text import counted, duration
+from bitwatch.tui.screens.over import Over
 from bitwatch.tui.targets import Target
 
 LISTED = 200  # processes that are named; a person does not read more
@@ -24,7 +24,7 @@ WHY = (
 TRAINS_S = 60.0  # a step that is not older: they train
 
 
-class EndLeft(ModalScreen[bool]):
+class EndLeft(Over[bool]):
     """True when they are to be ended. Nothing is, unless it is said on purpose. `step` is what is
     known of the last one, `others` how many more of it are left alone."""
 

@@ -10,17 +10,17 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Log
 
 from bitwatch.logs import Tail
 from bitwatch.record.rundir import RunDir
+from bitwatch.tui.screens.over import Over
 
 POLL_S = 0.3
 LINES = 5000  # kept on the screen; the files have them all
 
 
-class Logs(ModalScreen[None]):
+class Logs(Over[None]):
     BINDINGS = [
         Binding("escape,q,l", "close", show=False),
         Binding("f,end,G", "follow", show=False),

@@ -8,19 +8,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from bitwatch.attach.offer import Offer
 from bitwatch.record.view import View
 from bitwatch.tui import comparison
 from bitwatch.tui.comparison import Side, said
 from bitwatch.tui.draw import Line, folded, plain
+from bitwatch.tui.screens.over import Over
 from bitwatch.tui.widgets.chooser import Chooser
 
 MAPS = 20  # lines of the screen that a map leaves to the rest
 
 
-class Relaunch(ModalScreen[Offer | None]):
+class Relaunch(Over[Offer | None]):
     """Dismissed with the offer that was taken."""
 
     BINDINGS = [

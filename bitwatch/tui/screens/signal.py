@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from bitwatch.attach.signals import SIGNALS
 from bitwatch.text import counted
+from bitwatch.tui.screens.over import Over
 from bitwatch.tui.targets import Target
 
 CANCEL = "cancel"
@@ -22,7 +22,7 @@ LISTED = 200  # processes that are named; a person does not read more
 NAME_CELLS = 10
 
 
-class SignalDialog(ModalScreen[str | None]):
+class SignalDialog(Over[str | None]):
     """Dismissed with the name of the signal, or None. Cancel is where the cursor is."""
 
     BINDINGS = [
