@@ -207,6 +207,21 @@ async def test_a_number_opens_a_summary_line_at_once(stage: Open) -> None:
         assert "3 Loss" in at.text()
 
 
+async def test_two_clicks_fill_the_screen_with_a_panel_and_two_more_bring_all_back(
+    stage: Open,
+) -> None:
+    async with stage() as at:
+        await at.pilot.click("#readers", offset=(10, 2), times=2)
+        await at.pilot.pause()
+        assert "3 Loss" not in at.text() and at.dashboard.focused is at.dashboard.readers
+        await at.pilot.click("#readers", offset=(10, 2), times=2)
+        await at.pilot.pause()
+        assert "3 Loss" in at.text()
+        await at.pilot.click("#processes", offset=(10, 0), times=2)  # its title: rows open details
+        await at.pilot.pause()
+        assert "3 Loss" not in at.text() and "4 Processes" in at.text()
+
+
 async def test_tab_goes_round_the_panels(stage: Open) -> None:
     async with stage() as at:
         seen = []

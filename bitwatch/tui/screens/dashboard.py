@@ -157,6 +157,19 @@ class Dashboard(RunKeys):
         self._arrange()
         panel.focus()
 
+    def on_click(self, event: textual_events.Click) -> None:
+        """Two clicks on a panel do what its number does twice; in a list of processes, where two
+        clicks open one of them, on its title."""
+        panel = event.widget
+        in_a_row = isinstance(panel, ProcessPanel) and event.y > 0
+        if event.chain == 2 and isinstance(panel, Panel) and panel.id and not in_a_row:
+            panel.focus()
+            self._fill_with(panel.id)
+
+    def _fill_with(self, which: str) -> None:
+        self._maximised = "" if self._maximised == which else which
+        self._arrange()
+
     def action_restore(self) -> None:
         if self.at_processes and self.processes.filter.text:
             self.processes.clear_filter()
