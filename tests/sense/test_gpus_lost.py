@@ -1,0 +1,196 @@
+"""GPUs and a driver that go away while the sensor looks: nothing ends, nobody is forgotten."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from bitwatch.record import events
+from bitwatch.sense import processes
+from bitwatch.supervise import sensor as sensing_module
+from bitwatch.supervise.sensor import Sensor
+from tests.conftest import alive, until
+from tests.nvml.standin import Standin
+from tests.sense.gpu_reading import Sensing
+
+
+def lost(record: events.Gpus) -> list[int]:
+    return [gpu.index for gpu in record.gpus if gpu.lost]
+
+
+def test_a_lost_gpu_stays_and_is_never_called_again(standin: Standin) -> None:
+    with Sensing(standin) as sensing:
+        assert lost(sensing.next()) == []
+        standin.set(3, gpu_state="lost")
+        told = sensing.find(lost, "the loss")
+        assert lost(told) == [3]
+        gone = told.gpus[3]
+        assert (gone.name, gone.memory_total_mib, gone.error) == (
+            "NVIDIA L4", 23034.0, "GPU is lost",
+        )  # fmt: skip
+        assert gone.uuid and gone.uuid.startswith("GPU-3")
+        assert (gone.memory_used_mib, gone.utilization_percent, gone.processes) == (None,) * 3
+        calls, others = len(standin.calls(3)), len(standin.calls(2))
+        standin.set(3, gpu_state="healthy")  # whatever it would say now
+        for _ in range(15):
+            assert sensing.next().gpus[3] == gone
+        assert len(standin.calls(3)) == calls
+        assert len(standin.calls(2)) > others
+        assert sensing.next().gpus[2].utilization_percent == 97.0
+
+
+def test_a_gpu_that_is_off_the_bus_from_the_beginning(standin: Standin) -> None:
+    standin.set(1, gpu_state="off")
+    with Sensing(standin) as sensing:
+        record = sensing.next()
+        assert lost(record) == [1]
+        assert record.gpus[1].error == "GPU is lost"
+        assert record.gpus[2].error is None
+    assert standin.calls(1) == []
+
+
+@pytest.mark.parametrize("error", [1, 9, 15])
+def test_a_driver_that_goes_and_comes_back(standin: Standin, error: int) -> None:
+    """Uninitialized, not loaded, or each GPU lost: it differs by driver. One of the GPUs does not
+    come back, so the others change their numbers: each keeps the one that it is known by."""
+    before = "gpus.RETRY_S = 0.2"
+    with Sensing(standin, before) as sensing:
+        known = sensing.next()
+        standin.set("driver", state="gone", error=error)
+        gone = sensing.find(lambda r: "does not answer" in r.note, "the driver's end")
+        assert [gpu.uuid for gpu in gone.gpus] == [gpu.uuid for gpu in known.gpus]
+        assert all(gpu.error and gpu.utilization_percent is None for gpu in gone.gpus)
+        assert lost(gone) == ([0, 1, 2, 3] if error == 15 else [])
+        tries = standin.calls().count("nvmlInit")
+        until(lambda: sensing.next() and standin.calls().count("nvmlInit") > tries + 1, "tries")
+        uuids = [gpu.uuid for gpu in known.gpus]
+        standin.set(1, uuid=uuids[2])
+        standin.set(2, uuid=uuids[3])
+        standin.set("driver", state="running", count=3)
+        back = sensing.find(lambda r: not r.note, "the driver's return")
+        assert lost(back) == [1]
+        assert [gpu.uuid for gpu in back.gpus] == uuids
+        assert [gpu.index for gpu in back.gpus] == [0, 1, 2, 3]
+        assert [gpu.utilization_percent for gpu in back.gpus] == [97.0, None, 97.0, 97.0]
+
+
+def test_a_driver_that_is_gone_is_not_asked_at_every_sample(standin: Standin) -> None:
+    with Sensing(standin) as sensing:
+        sensing.next()
+        standin.set("driver", state="gone")
+        sensing.find(lambda r: r.note.startswith("NVML does not answer: "), "the driver's end")
+        calls = standin.calls()
+        for _ in range(10):
+            assert len(sensing.next().gpus) == 4
+        assert standin.calls() == calls  # it would be every 10 s
+
+
+def test_a_sensor_dies_with_its_parent_even_while_the_driver_hangs(standin: Standin) -> None:
+    """Its output goes nowhere, so that no broken pipe could end it: only the kernel can."""
+    standin.set("*", gpu_state="hangs")
+    code = (
+        "import os, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-m', 'bitwatch.sense.gpus', '0.1',"
+        " str(os.getpid())], stdout=subprocess.DEVNULL)\n"
+        "print(child.pid, flush=True); sys.stdin.read()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, **standin.counting},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert parent.stdout
+    pid = int(parent.stdout.readline())
+    stat = processes.read_stat(pid)
+    assert stat
+    until(lambda: standin.calls(0), "the call that hangs")
+    assert alive(stat.key)
+    parent.kill()
+    parent.communicate()
+    until(lambda: not alive(stat.key), "the orphaned sensor to be gone")
+    assert not alive(stat.key)
+
+
+class Supervised:
+    """The supervisor's end of the sensor, in the supervisor's own loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, standin: Standin) -> None:
+        for name, value in standin.counting.items():
+            monkeypatch.setenv(name, value)
+        for name in ("SILENT_S", "CALM_S"):
+            monkeypatch.setattr(sensing_module, name, 0.5)
+        self.sensor = Sensor(0.05)
+        self._selector = selectors.DefaultSelector()
+        self.sensor.start(self._selector)
+        self.pids = set(self.sensor.pids)
+
+    def turn(self) -> list[events.Gpus]:
+        """Records, as the supervisor would write them."""
+        records = []
+        for _ in self._selector.select(0.05):
+            records += self.sensor.read(self._selector)
+        records += self.sensor.check(self._selector)
+        self.pids |= set(self.sensor.pids)
+        for pid in list(self.sensor.pids):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                self.sensor.note_exit(pid)
+        return records
+
+    def find(self, wanted: Callable[[events.Gpus], object], what: str) -> events.Gpus:
+        return until(lambda: next((r for r in self.turn() if wanted(r)), None), what)
+
+    def end(self) -> None:
+        self.sensor.stop()
+        until(lambda: self.turn() is not None and not self.sensor.pids, "the children to end")
+
+
+def test_a_call_that_hangs_costs_the_sensor_and_no_knowledge(
+    standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervised = Supervised(monkeypatch, standin)
+    healthy = supervised.find(lambda r: len(r.gpus) == 4, "a first sample")
+    assert healthy.gpus[2].utilization_percent == 97.0
+    (first,) = supervised.pids
+    standin.set(2, power_w="hangs")
+    silent = supervised.find(lambda r: r.note, "the silence")
+    assert silent.note == "NVML does not answer: a call of the driver hangs"
+    assert [gpu.uuid for gpu in silent.gpus] == [gpu.uuid for gpu in healthy.gpus]
+    assert {gpu.error for gpu in silent.gpus} == {"does not answer"}
+    assert silent.gpus[2].memory_total_mib == 23034.0
+    assert silent.gpus[2].utilization_percent is None
+    assert supervised.sensor.latest == silent
+    until(lambda: supervised.turn() is not None and first not in supervised.sensor.pids, "its end")
+    # It is told again and again, with the time of now, and each child is abandoned in turn.
+    again = supervised.find(lambda r: r.note and r.t > silent.t, "a second word")
+    assert [gpu.uuid for gpu in again.gpus] == [gpu.uuid for gpu in healthy.gpus]
+    until(lambda: supervised.turn() is not None and len(supervised.pids) > 5, "calm restarts")
+    standin.set(2, power_w=30)
+    back = supervised.find(lambda r: not r.note.startswith("NVML"), "the driver's answer")
+    assert (back.gpus[2].power_w, back.gpus[2].error) == (30.0, None)
+    # One that is killed is replaced too, and so is one that no longer finds a driver.
+    standin.set("driver", state="gone")
+    supervised.end()
+    gone = supervised.find(lambda r: "no NVIDIA driver" in r.note, "a child without a driver")
+    assert gone.source == "nvml" and len(gone.gpus) == 4
+    standin.set("driver", state="running")
+    supervised.find(lambda r: r.note.startswith("driver"), "the driver's return")
+    supervised.sensor.stop()
+
+
+def test_a_machine_without_gpus_needs_no_second_sensor(
+    standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standin.set("driver", count=0)
+    supervised = Supervised(monkeypatch, standin)
+    record = supervised.find(lambda r: True, "a word")
+    assert (record.source, record.gpus) == ("cpu", [])
+    until(lambda: supervised.turn() is not None and not supervised.sensor.pids, "its end")
+    for _ in range(20):
+        assert supervised.turn() == []
+    assert len(supervised.pids) == 1
