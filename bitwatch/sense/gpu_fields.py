@@ -6,6 +6,7 @@ again: a call can take the driver seconds, or hang.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -31,8 +32,13 @@ class GpuLost(Exception):
     """The driver says that this GPU is gone."""
 
 
+class TooLate(Exception):
+    """A call has come back that was given up."""
+
+
 class Card:
-    """A GPU and what is known of it. `handle` is None when not even that could be had."""
+    """A GPU and what is known of it. `handle` is None when not even that could be had. `hangs`: a
+    call about it was given up, and has not come back."""
 
     def __init__(self, nvml: Any, index: int, handle: Any, why: str = "") -> None:
         self._nvml = nvml
@@ -47,6 +53,9 @@ class Card:
             for kind, names in (("gone", GONE), ("lost", LOST), ("never", NEVER))
         }
         self._trouble = ""  # of the newest call that failed in another way
+        self._lock = threading.Lock()  # between the thread that asks and the one that gives up
+        self._asked_at = 0.0
+        self.hangs = False
         self.lost = False
         if handle is None:
             self.give_up(why)
@@ -59,8 +68,14 @@ class Card:
         self.lost = True
         self._last = of_old(self._last, why, lost=True)
 
+    def give_up_call(self, since: float) -> bool:
+        """Whether a call has not come back since then; it is not waited for any more."""
+        with self._lock:
+            self.hangs = self.hangs or 0.0 < self._asked_at < since
+            return self.hangs
+
     def read(self, number: int, of: int) -> Gpu:
-        """What it says in sample `number`, as one of `of` GPUs. Raises DriverGone."""
+        """What it says in sample `number`, as one of `of` GPUs. Raises DriverGone and TooLate."""
         if not self.lost:
             try:
                 self._last = self._read(number, of)
@@ -207,7 +222,17 @@ class Card:
 
     def _ask(self, name: str, *arguments: Any, call: Callable[[], Any] | None = None) -> Any:
         """What NVML answers to the function `name`, or None: one missing field never costs
-        another. Raises GpuLost and DriverGone."""
+        another. Raises GpuLost, DriverGone and TooLate."""
+        self._asked_at = time.monotonic()
+        try:
+            return self._answer(name, arguments, call)
+        finally:
+            with self._lock:
+                self._asked_at, too_late, self.hangs = 0.0, self.hangs, False
+            if too_late:
+                raise TooLate
+
+    def _answer(self, name: str, arguments: tuple[Any, ...], call: Callable[[], Any] | None) -> Any:
         key = f"{name} {arguments}"
         if key in self._unsupported:
             return None

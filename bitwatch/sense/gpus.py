@@ -1,6 +1,7 @@
 """GPUs through NVML, sampled in a process of their own.
 
-A driver call can hang for ever; then this process is abandoned and nothing else waits. It
+A driver call can hang for ever. Where it is one about a GPU, a thread hangs and the others go on
+without that GPU; where it is any other, this process is abandoned, and nothing else waits. It
 prints one `gpus` record a line on stdout and ends with its parent. What a GPU cannot say is
 None, one that is lost stays in every record, and so do all of them when the driver goes away
 while we look; it is asked again from time to time.
@@ -15,16 +16,20 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from bitwatch.record import codec, events
 from bitwatch.record.gpu import DOES_NOT_ANSWER, NO_ANSWER, of_old
-from bitwatch.sense.gpu_fields import Card, DriverGone
+from bitwatch.sense.gpu_fields import Card, DriverGone, TooLate
 
 PR_SET_PDEATHSIG = 1
 RETRY_S = 10.0  # between two attempts to initialise NVML again
+HANG_S = 4.0  # that a call may take; the supervisor waits for a line longer than that
+HANGS = "a call of the driver hangs"
+EMITTING = threading.Lock()
 
 
 def main() -> None:
@@ -36,21 +41,13 @@ def main() -> None:
     if nvml is None:
         emit(events.Gpus(source="cpu", note=why))
         return
-    cards = Cards(nvml)
-    first = True
-    while True:
-        began = time.monotonic()
-        record = cards.sample()
-        if first and not record.note and (driver := driver_version(nvml)):
-            record.note = f"driver {driver}"
-        first = False
-        emit(record)
-        time.sleep(max(0.05, interval_s - (time.monotonic() - began)))
+    Sampling(nvml, interval_s).run()
 
 
 def emit(record: events.Gpus) -> None:
     try:
-        os.write(1, codec.encode(record))
+        with EMITTING:
+            os.write(1, codec.encode(record))
     except OSError:
         os._exit(0)  # nobody reads any more
 
@@ -78,6 +75,42 @@ def driver_version(nvml: Any) -> str | None:
     return version.decode(errors="replace") if isinstance(version, bytes) else version
 
 
+class Sampling:
+    """The loop is in a thread. When a call about a GPU hangs in it, the next thread goes on without
+    that GPU, until the call has come back after all."""
+
+    def __init__(self, nvml: Any, interval_s: float) -> None:
+        self._cards = Cards(nvml)
+        self._interval_s = interval_s
+        self._driver = driver_version(nvml)  # told with the first sample
+        self._began = False
+
+    def run(self) -> None:
+        self._go_on()
+        while True:
+            time.sleep(HANG_S / 8)
+            if self._cards.give_up_calls(time.monotonic() - HANG_S):
+                if self._began:
+                    emit(self._cards.told())  # at once: this process is not taken for silent
+                self._go_on()
+
+    def _go_on(self) -> None:
+        threading.Thread(target=self._sample, daemon=True).start()
+
+    def _sample(self) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                record = self._cards.sample()
+            except TooLate:
+                return
+            if self._driver and not record.note:
+                record.note, self._driver = f"driver {self._driver}", None
+            emit(record)
+            self._began = True
+            time.sleep(max(0.05, self._interval_s - (time.monotonic() - began)))
+
+
 class Cards:
     """All GPUs of the machine, from sample to sample; NVML is initialised."""
 
@@ -91,23 +124,36 @@ class Cards:
             self._cards = self._find()
 
     def sample(self) -> events.Gpus:
-        """Never raises, and never leaves out a GPU that was there."""
+        """Never leaves out a GPU that was there. Raises TooLate in a thread that was given up."""
         if self._silent and time.monotonic() >= self._retry_at:
             self._start_again()
         if not self._silent:
             with self._noticing_a_lost_driver():
-                gpus = [card.read(self._number, len(self._cards)) for card in self._cards]
+                for card in self._cards:
+                    if not card.hangs:
+                        card.read(self._number, len(self._cards))
                 self._number += 1
-                if gpus and all(card.lost for card in self._cards):
-                    self._wait_for_driver()  # perhaps it is being loaded again
-                return events.Gpus(source="nvml", gpus=gpus)
+                if self._cards and all(card.lost for card in self._cards):
+                    self._silent = "all GPUs are lost"  # perhaps the driver is being loaded again
+                    self._wait_for_driver()
+                    return events.Gpus(gpus=[card.last for card in self._cards])
+        return self.told()
+
+    def give_up_calls(self, since: float) -> bool:
+        """Whether there was one, in the only thread that asks, that has not come back since then."""
+        return any(card.give_up_call(since) for card in self._cards if not card.hangs)
+
+    def told(self) -> events.Gpus:
+        """What is known now."""
+        why = self._silent
+        if not why and self._cards and all(card.hangs or card.lost for card in self._cards):
+            why = HANGS
+        if why:
+            gpus = [c.last if c.lost else of_old(c.last, DOES_NOT_ANSWER) for c in self._cards]
+            return events.Gpus(note=f"{NO_ANSWER}: {why}", gpus=gpus)
+        error = f"{DOES_NOT_ANSWER}: {HANGS}"
         return events.Gpus(
-            source="nvml",
-            note=f"{NO_ANSWER}: {self._silent}",
-            gpus=[
-                card.last if card.lost else of_old(card.last, DOES_NOT_ANSWER)
-                for card in self._cards
-            ],
+            gpus=[of_old(card.last, error) if card.hangs else card.last for card in self._cards]
         )
 
     def _find(self) -> list[Card]:
@@ -142,7 +188,6 @@ class Cards:
             self._wait_for_driver()
 
     def _wait_for_driver(self) -> None:
-        self._silent = self._silent or "all GPUs are lost"
         self._retry_at = time.monotonic() + RETRY_S
 
 

@@ -4,10 +4,11 @@
    when it has changed: "driver KEY VALUE", "GPU KEY VALUE" of the GPU with that index, or
    "* KEY VALUE" of all; a later line replaces an earlier one. The keys are below. A value can
    also be "N/A" (not supported: so is one that is not given), "error CODE", or "hangs": that
-   call never returns. NVML_STANDIN_CALLS may name a file that gets a line for each call,
+   call does not return until the file says something else. NVML_STANDIN_CALLS may name a file that gets a line for each call,
    "FUNCTION GPU". */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7,
        NOT_LOADED = 9, LOST = 15, GPUS = 16, LENGTH = 1024, PROCESSES = 64 };
 
-/* Of the driver. state: running or gone; error: what calls say while it is gone (1);
+/* Of the driver. state: running, gone or hangs; error: what calls say while it is gone (1);
    pcie_ms: how long a look at the PCIe traffic takes (20, as in the real one). */
 #define DRIVER_KEYS X(count) X(version) X(cuda) X(state) X(error) X(pcie_ms)
 /* Of a GPU. gpu_state: healthy, lost (each call of it says so), off (so does asking for its
@@ -39,9 +40,14 @@ enum gpu_key { GPU_KEYS gpu_keys };
 static const char *driver_names[] = {DRIVER_KEYS}, *gpu_names[] = {GPU_KEYS};
 #undef X
 
-static char driver[driver_keys][LENGTH], gpus[GPUS][gpu_keys][LENGTH];
+/* A new one each time, as another thread may be reading the one before. */
+struct table { char of_driver[driver_keys][LENGTH], of_gpus[GPUS][gpu_keys][LENGTH]; };
+static struct table nothing, *volatile now = &nothing;
+#define driver (now->of_driver)
+#define gpus (now->of_gpus)
 static int initialised;
 static struct stat seen;
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
 static void set(char (*values)[LENGTH], const char **names, int keys, const char *key,
                 const char *value) {
@@ -51,29 +57,38 @@ static void set(char (*values)[LENGTH], const char **names, int keys, const char
 
 static void read_file(void) {
     const char *path = getenv("NVML_STANDIN");
-    struct stat now;
-    if (!path || stat(path, &now)) return;
-    if (now.st_ino == seen.st_ino && now.st_size == seen.st_size &&
-        now.st_mtim.tv_sec == seen.st_mtim.tv_sec && now.st_mtim.tv_nsec == seen.st_mtim.tv_nsec)
-        return;
-    FILE *file = fopen(path, "r");
-    if (!file) return;
-    seen = now;
-    memset(driver, 0, sizeof driver);
-    memset(gpus, 0, sizeof gpus);
-    char line[LENGTH + 64], whose[16], key[40], value[LENGTH];
-    while (fgets(line, sizeof line, file)) {
-        if (sscanf(line, "%15s %39s %1023[^\n]", whose, key, value) != 3) continue;
-        if (!strcmp(whose, "driver")) set(driver, driver_names, driver_keys, key, value);
-        for (int i = 0; i < GPUS; i++)
-            if (!strcmp(whose, "*") || (*whose >= '0' && *whose <= '9' && atoi(whose) == i))
-                set(gpus[i], gpu_names, gpu_keys, key, value);
+    struct stat is;
+    if (!path || stat(path, &is)) return;
+    pthread_mutex_lock(&reading);
+    FILE *file = NULL;
+    if (is.st_ino != seen.st_ino || is.st_size != seen.st_size ||
+        is.st_mtim.tv_sec != seen.st_mtim.tv_sec || is.st_mtim.tv_nsec != seen.st_mtim.tv_nsec)
+        file = fopen(path, "r");
+    struct table *table = file ? calloc(1, sizeof *table) : NULL;
+    if (table) {
+        seen = is;
+        char line[LENGTH + 64], whose[16], key[40], value[LENGTH];
+        while (fgets(line, sizeof line, file)) {
+            if (sscanf(line, "%15s %39s %1023[^\n]", whose, key, value) != 3) continue;
+            if (!strcmp(whose, "driver"))
+                set(table->of_driver, driver_names, driver_keys, key, value);
+            for (int i = 0; i < GPUS; i++)
+                if (!strcmp(whose, "*") || (*whose >= '0' && *whose <= '9' && atoi(whose) == i))
+                    set(table->of_gpus[i], gpu_names, gpu_keys, key, value);
+        }
+        now = table;
+        if (!strcmp(driver[state], "gone")) initialised = 0; /* once back, it wants nvmlInit */
     }
-    fclose(file);
-    if (!strcmp(driver[state], "gone")) initialised = 0; /* once it is back, it wants nvmlInit */
+    if (file) fclose(file);
+    pthread_mutex_unlock(&reading);
 }
 
-static void hang(void) { for (;;) pause(); }
+static int hangs(const char *value) {
+    if (strcmp(value, "hangs")) return 0;
+    usleep(20000);
+    read_file();
+    return 1;
+}
 
 /* What each call does first; `gpu` is -1 where it is of none. */
 static int enter(const char *function, int gpu) {
@@ -86,11 +101,11 @@ static int enter(const char *function, int gpu) {
         close(file);
     }
     read_file();
-    if (!strcmp(driver[state], "hangs")) hang();
+    while (hangs(driver[state])) continue;
     if (!strcmp(driver[state], "gone")) return *driver[error] ? atoi(driver[error]) : UNINITIALIZED;
     if (!initialised) return UNINITIALIZED;
     if (gpu >= atoi(driver[count])) return INVALID;
-    if (gpu >= 0 && !strcmp(gpus[gpu][gpu_state], "hangs")) hang();
+    while (gpu >= 0 && hangs(gpus[gpu][gpu_state])) continue;
     if (gpu >= 0 && !strcmp(gpus[gpu][gpu_state], "lost")) return LOST;
     if (gpu >= 0 && !strcmp(gpus[gpu][gpu_state], "off")) return LOST;
     return OK;
@@ -98,8 +113,12 @@ static int enter(const char *function, int gpu) {
 
 static int number(void *handle) { return (int)(size_t)handle - 1; }
 
+static const char *value_of(void *handle, int key) {
+    while (hangs(gpus[number(handle)][key])) continue;
+    return gpus[number(handle)][key];
+}
+
 static int judge(const char *value) {
-    if (!strcmp(value, "hangs")) hang();
     if (!strncmp(value, "error ", 6)) return atoi(value + 6);
     return !*value || !strcmp(value, "N/A") ? NOT_SUPPORTED : OK;
 }
@@ -108,8 +127,8 @@ static int amount(const char *function, void *handle, int key, double scale, dou
     int code = enter(function, number(handle));
     if (code) return code;
     if (key < 0) return NOT_SUPPORTED;
-    if ((code = judge(gpus[number(handle)][key]))) return code;
-    const char *value = gpus[number(handle)][key];
+    const char *value = value_of(handle, key);
+    if ((code = judge(value))) return code;
     *out = (value[1] == 'x' ? (double)strtoull(value, NULL, 16) : atof(value)) * scale;
     return OK;
 }
@@ -123,8 +142,9 @@ static int whole(const char *function, void *handle, int key, double scale, unsi
 
 static int text(const char *function, void *handle, int key, char *out, unsigned int room) {
     int code = enter(function, number(handle));
-    if (!code) code = judge(gpus[number(handle)][key]);
-    if (!code) snprintf(out, room, "%s", gpus[number(handle)][key]);
+    const char *value = code ? "" : value_of(handle, key);
+    if (!code) code = judge(value);
+    if (!code) snprintf(out, room, "%s", value);
     return code;
 }
 
@@ -351,7 +371,7 @@ static int list(const char *function, void *handle, int key, unsigned int *lengt
     int code = enter(function, number(handle)), found = 0;
     if (code) return code;
     char copy[LENGTH], *rest = NULL;
-    snprintf(copy, sizeof copy, "%s", gpus[number(handle)][key]);
+    snprintf(copy, sizeof copy, "%s", value_of(handle, key));
     if ((code = judge(copy))) return code;
     struct process processes_[PROCESSES];
     for (char *word = strtok_r(copy, " ", &rest); word && found < PROCESSES;

@@ -10,9 +10,10 @@
     standin.calls(3)                                # of GPU 3, the functions' names as called
 
 A process that reads it sees a change at its next call. A value is a number, text, "N/A" (not
-supported, as is what is left out), "error 999", or "hangs": that one call never returns. The
-keys are those of nvml.c. Without pytest too: `python tests/nvml/standin.py FOLDER [COUNT]` makes
-it and prints the environment to set; what is in FOLDER/gpus.txt can be edited by hand.
+supported, as is what is left out), "error 999", or "hangs": that one call does not return
+until it says something else. The keys are those of nvml.c. Without pytest too:
+`python tests/nvml/standin.py FOLDER [COUNT]` makes it and prints the environment to set; what is
+in FOLDER/gpus.txt can be edited by hand.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def library() -> Path:
 
 
 def build(compiler: str, folder: Path) -> None:
-    flags = ["-O2", "-shared", "-fPIC", "-Wall", "-Werror"]
+    flags = ["-O2", "-shared", "-fPIC", "-Wall", "-Werror", "-pthread"]
     subprocess.run([compiler, *flags, "-o", folder / LIBRARY, SOURCE], check=True)
 
 

@@ -28,6 +28,10 @@ class Sensing:
             env={**os.environ, **seen, **environment},
         )
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def next(self) -> events.Gpus:
         assert self._child.stdout
         assert select.select([self._child.stdout], [], [], PATIENCE_S)[0], "no record comes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -147,18 +148,47 @@ class Supervised:
 
     def end(self) -> None:
         self.sensor.stop()
-        until(lambda: self.turn() is not None and not self.sensor.pids, "the children to end")
+        ended = set(self.sensor.pids)
+        until(lambda: self.turn() is not None and not ended & set(self.sensor.pids), "their end")
 
 
-def test_a_call_that_hangs_costs_the_sensor_and_no_knowledge(
+def test_a_call_that_hangs_costs_one_gpu_until_it_comes_back(standin: Standin) -> None:
+    with Sensing(standin, "gpus.HANG_S = 0.3") as sensing:
+        sensing.next()
+        standin.set(2, power_w="hangs")
+        record = sensing.find(lambda r: r.gpus[2].error, "the call that hangs")
+        hung = record.gpus[2]
+        assert hung.error == "does not answer: a call of the driver hangs"
+        assert (hung.name, hung.lost, hung.utilization_percent) == ("NVIDIA L4", False, None)
+        calls = standin.calls(2)
+        standin.set(3, utilization_percent=50)
+        after = sensing.find(lambda r: r.gpus[3].utilization_percent == 50.0, "the others' values")
+        assert after.gpus[2] == hung
+        assert not after.note
+        assert standin.calls(2) == calls  # nothing more is asked of it
+        standin.set("driver", state="hangs")
+        silent = sensing.find(lambda r: r.note, "the silence of all")
+        assert silent.note == "NVML does not answer: a call of the driver hangs"
+        assert {gpu.error for gpu in silent.gpus} == {"does not answer"}
+        assert [gpu.uuid for gpu in silent.gpus] == [gpu.uuid for gpu in after.gpus]
+        standin.set(2, power_w=30)
+        standin.set("driver", state="running")
+        back = sensing.find(lambda r: not any(gpu.error for gpu in r.gpus), "their return")
+        assert (back.gpus[2].power_w, back.note) == (30.0, "")
+        threads = f"/proc/{sensing.pid}/task"  # the one that reads, and the one that looks after it
+        until(lambda: sensing.next() and len(os.listdir(threads)) == 2, "one thread to go on")
+
+
+def test_a_sensor_that_is_silent_is_replaced_and_the_gpus_are_not_forgotten(
     standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     supervised = Supervised(monkeypatch, standin)
     healthy = supervised.find(lambda r: len(r.gpus) == 4, "a first sample")
     assert healthy.gpus[2].utilization_percent == 97.0
     (first,) = supervised.pids
-    standin.set(2, power_w="hangs")
-    silent = supervised.find(lambda r: r.note, "the silence")
+    standin.set("driver", state="hangs")  # so even the beginning of the next one does
+    os.kill(first, signal.SIGSTOP)
+    silent = supervised.find(lambda r: r.note.startswith("NVML"), "the silence")
     assert silent.note == "NVML does not answer: a call of the driver hangs"
     assert [gpu.uuid for gpu in silent.gpus] == [gpu.uuid for gpu in healthy.gpus]
     assert {gpu.error for gpu in silent.gpus} == {"does not answer"}
@@ -170,9 +200,9 @@ def test_a_call_that_hangs_costs_the_sensor_and_no_knowledge(
     again = supervised.find(lambda r: r.note and r.t > silent.t, "a second word")
     assert [gpu.uuid for gpu in again.gpus] == [gpu.uuid for gpu in healthy.gpus]
     until(lambda: supervised.turn() is not None and len(supervised.pids) > 5, "calm restarts")
-    standin.set(2, power_w=30)
+    standin.set("driver", state="running")
     back = supervised.find(lambda r: not r.note.startswith("NVML"), "the driver's answer")
-    assert (back.gpus[2].power_w, back.gpus[2].error) == (30.0, None)
+    assert back.gpus[2].utilization_percent == 97.0
     # One that is killed is replaced too, and so is one that no longer finds a driver.
     standin.set("driver", state="gone")
     supervised.end()
