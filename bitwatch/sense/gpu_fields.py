@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bitwatch.record.gpu import BRAKES, THROTTLES, Gpu, of_old
@@ -37,10 +37,10 @@ class TooLate(Exception):
 
 
 class Card:
-    """A GPU and what is known of it. `handle` is None when not even that could be had. `hangs`: a
-    call about it was given up, and has not come back."""
+    """A GPU and what is known of it. `given_up`: it is never called again. `hangs`: a call about it
+    was given up, and has not come back."""
 
-    def __init__(self, nvml: Any, index: int, handle: Any, why: str = "") -> None:
+    def __init__(self, nvml: Any, index: int, handle: Any) -> None:
         self._nvml = nvml
         self._handle = handle
         self._unsupported: set[str] = set()
@@ -56,17 +56,15 @@ class Card:
         self._lock = threading.Lock()  # between the thread that asks and the one that gives up
         self._asked_at = 0.0
         self.hangs = False
-        self.lost = False
-        if handle is None:
-            self.give_up(why)
+        self.given_up = False
 
     @property
     def last(self) -> Gpu:
         return self._last
 
-    def give_up(self, why: str) -> None:
-        self.lost = True
-        self._last = of_old(self._last, why, lost=True)
+    def give_up(self, why: str, *, lost: bool = True) -> None:
+        self.given_up = True
+        self._last = of_old(self._last, why, lost=lost)
 
     def give_up_call(self, since: float) -> bool:
         """Whether a call has not come back since then; it is not waited for any more."""
@@ -76,7 +74,7 @@ class Card:
 
     def read(self, number: int, of: int) -> Gpu:
         """What it says in sample `number`, as one of `of` GPUs. Raises DriverGone and TooLate."""
-        if not self.lost:
+        if not self.given_up:
             try:
                 self._last = self._read(number, of)
             except GpuLost as error:
@@ -204,11 +202,7 @@ class Card:
         drawing = self._slow.get("graphics")
         if told is None and drawing is None:
             return None
-        held: dict[int, float | None] = {}
-        for process in [*(drawing or ()), *(told or ())]:
-            if process.pid not in NO_PID:
-                held[process.pid] = _number(process.usedGpuMemory, MIB)
-        return list(held.items())
+        return list((_by_pid(drawing or ()) | _by_pid(told or ())).items())
 
     # -- asking -------------------------------------------------------------------------
 
@@ -259,6 +253,16 @@ def throttle_words(bits: int) -> list[str]:
     if len(words) > 1 and bits & (0x40 | 0x80):
         words = [word for word in words if word != BRAKES[0]]
     return list(dict.fromkeys(words))
+
+
+def _by_pid(processes: Iterable[Any]) -> dict[int, float | None]:
+    """MiB of each, over the MIG instances that it may have several of."""
+    held: dict[int, float | None] = {}
+    for process in processes:
+        if process.pid not in NO_PID:
+            mib, before = _number(process.usedGpuMemory, MIB), held.get(process.pid)
+            held[process.pid] = mib if before is None else before + (mib or 0.0)
+    return held
 
 
 def _number(value: Any, divisor: float = 1) -> float | None:

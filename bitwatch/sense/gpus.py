@@ -133,7 +133,7 @@ class Cards:
                     if not card.hangs:
                         card.read(self._number, len(self._cards))
                 self._number += 1
-                if self._cards and all(card.lost for card in self._cards):
+                if self._cards and all(card.last.lost for card in self._cards):
                     self._silent = "all GPUs are lost"  # perhaps the driver is being loaded again
                     self._wait_for_driver()
                     return events.Gpus(gpus=[card.last for card in self._cards])
@@ -146,10 +146,14 @@ class Cards:
     def told(self) -> events.Gpus:
         """What is known now."""
         why = self._silent
-        if not why and self._cards and all(card.hangs or card.lost for card in self._cards):
+        if (
+            not why
+            and any(card.hangs for card in self._cards)
+            and all(card.hangs or card.given_up for card in self._cards)
+        ):
             why = HANGS
         if why:
-            gpus = [c.last if c.lost else of_old(c.last, DOES_NOT_ANSWER) for c in self._cards]
+            gpus = [c.last if c.given_up else of_old(c.last, DOES_NOT_ANSWER) for c in self._cards]
             return events.Gpus(note=f"{NO_ANSWER}: {why}", gpus=gpus)
         error = f"{DOES_NOT_ANSWER}: {HANGS}"
         return events.Gpus(
@@ -163,7 +167,9 @@ class Cards:
         try:
             return Card(self._nvml, index, self._nvml.nvmlDeviceGetHandleByIndex(index))
         except self._nvml.NVMLError as error:
-            return Card(self._nvml, index, None, str(error))
+            card = Card(self._nvml, index, None)
+            card.give_up(str(error), lost=error.value != self._nvml.NVML_ERROR_NO_PERMISSION)
+            return card
 
     def _start_again(self) -> None:
         """Everything anew: old handles mean nothing any more."""
@@ -174,7 +180,7 @@ class Cards:
             found = self._find()
             for card in found:
                 card.read(self._number, len(found))
-            if not found or all(card.lost for card in found):
+            if not found or all(card.last.lost for card in found):
                 self._wait_for_driver()
             else:
                 self._cards, self._silent = _joined(self._cards, found), ""
@@ -200,7 +206,7 @@ def _joined(before: list[Card], found: list[Card]) -> list[Card]:
         if again := told.get(card.last.uuid):
             again.last.index = card.last.index
             continue
-        if not card.lost:
+        if not card.given_up:
             card.give_up("it has not come back with the driver")
         joined.append(card)
     numbers = {card.last.index for card in joined}

@@ -22,7 +22,7 @@ enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
    pcie_ms: how long a look at the PCIe traffic takes (20, as in the real one). */
 #define DRIVER_KEYS X(count) X(version) X(cuda) X(state) X(error) X(pcie_ms)
 /* Of a GPU. gpu_state: healthy, lost (each call of it says so), off (so does asking for its
-   handle), hangs. reasons: the bits of why clocks are held down. nvlink_*_kib: counters over all
+   handle), "error CODE" (asking for its handle fails), hangs. reasons: the bits of why clocks are held down. nvlink_*_kib: counters over all
    links. processes: "none" or "PID:MIB PID:N/A ...". */
 #define GPU_KEYS X(gpu_state) X(name) X(uuid) X(bus) X(serial) X(memory_total_mib) \
     X(memory_used_mib) X(memory_reserved_mib) X(utilization_percent) X(memory_busy_percent) \
@@ -193,6 +193,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
     if (code) return code;
     if (index >= (unsigned int)atoi(driver[count])) return INVALID;
     if (!strcmp(gpus[index][gpu_state], "off")) return LOST;
+    if (!strncmp(gpus[index][gpu_state], "error ", 6)) return atoi(gpus[index][gpu_state] + 6);
     *handle = (void *)(size_t)(index + 1);
     return OK;
 }

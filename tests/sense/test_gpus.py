@@ -10,7 +10,9 @@ from tests.sense.gpu_reading import Sensing
 
 
 def test_a_healthy_gpu_tells_all_there_is(standin: Standin) -> None:
-    standin.set(0, processes="4242:512 0:100 4294967295:N/A 4343:N/A", graphics_processes="99:30")
+    standin.set(
+        0, processes="4242:412 4242:100 0:100 4294967295:N/A 4343:N/A", graphics_processes="99:30"
+    )
     with Sensing(standin) as sensing:
         first = sensing.next()
         assert (first.source, first.note) == ("nvml", "driver 570.133.20")
