@@ -11,7 +11,7 @@
 
 A process that reads it sees a change at its next call. A value is a number, text, "N/A" (not
 supported, as is what is left out), "error 999", or "hangs": that one call does not return
-until it says something else. The keys are those of nvml.c. Without pytest too:
+until it says something else. The keys are those of answers.h. Without pytest too:
 `python tests/nvml/standin.py FOLDER [COUNT]` makes it and prints the environment to set; what is
 in FOLDER/gpus.txt can be edited by hand.
 """
