@@ -17,6 +17,7 @@ import pytest
 
 from bitwatch import listing
 from bitwatch.sense import processes
+from tests.nvml.standin import NoCompiler, Standin
 
 # Before torch is imported anywhere: its threads wait for each other by turning round, and with
 # two tests at once on two cores a step then takes fifteen times as long.
@@ -147,3 +148,14 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     for row in made.ls():
         if row["state"] not in ("done", "failed", "stopped", "lost"):
             made.run("stop", row["run"], "--now", code=None)
+
+
+@pytest.fixture
+def standin(tmp_path: Path) -> Standin:
+    """Four healthy L4 in NVML's place, for processes with its environment."""
+    try:
+        made = Standin(tmp_path / "nvml")
+    except NoCompiler as error:
+        pytest.skip(str(error))
+    made.set("driver", pcie_ms=0)
+    return made

@@ -220,12 +220,14 @@ def peak_flops(gpu_name: str | None) -> float | None:
     return next((peak for word, peak in PEAK_FLOPS.items() if word in words), None)
 
 
-def memory_mib(device: torch.device) -> tuple[float | None, float | None]:
-    """(allocated, reserved) by the CUDA allocator; None on a CPU."""
+def memory_mib(device: torch.device) -> tuple[float | None, float | None, float | None]:
+    """Allocated, reserved, and the most ever allocated, by the CUDA allocator; None on a CPU."""
     if device.type != "cuda":
-        return None, None
-    mib = 1 << 20
-    return torch.cuda.memory_allocated(device) / mib, torch.cuda.memory_reserved(device) / mib
+        return None, None, None
+    told = torch.cuda.memory_stats(device)  # once: it takes a lock and counts all there is
+    names = "allocated_bytes.all.current", "reserved_bytes.all.current", "allocated_bytes.all.peak"
+    allocated, reserved, peak = (told.get(name, 0) / (1 << 20) for name in names)
+    return allocated, reserved, peak
 
 
 def read_later(tensor: Tensor) -> Callable[[], list[float]]:

@@ -152,7 +152,7 @@ def train(
     def report(outcome: Outcome) -> None:
         """Writes the step record, of the means since the last one, and begins anew."""
         nonlocal window
-        allocated, reserved = parallel.memory_mib(place.device)
+        allocated, reserved, peak = parallel.memory_mib(place.device)
         told = window.told(
             rates,
             rank=rank,
@@ -162,6 +162,7 @@ def train(
             grad_norm=outcome.grad_norm,
             allocated_mib=allocated,
             reserved_mib=reserved,
+            peak_mib=peak,
             skipped=health.skipped,
         )
         log.write(told)

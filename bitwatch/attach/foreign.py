@@ -21,6 +21,7 @@ from bitwatch.record.rundir import Identity, RunDir, RunDirError
 from bitwatch.sense.facts import Facts
 from bitwatch.sense.stat import Key
 from bitwatch.sense.training import Member, Training
+from bitwatch.sense.training_facts import TrainingFacts
 from bitwatch.supervise import control
 
 NAME_CHARACTERS = 32
@@ -158,6 +159,7 @@ def _started(training: Training) -> events.AttemptStarted:
         ranks=max(1, training.ranks),
         workers=workers_of(training.members),
         device=device_of(training.members),
+        visible_devices=visible_devices_of(training.members),
         start_timeout_s=START_TIMEOUT_S,
     )
 
@@ -190,6 +192,19 @@ def device_of(members: Sequence[Member]) -> str:
     facts = Facts()
     ranks = [member for member in members if member.role == "rank"]
     return "cuda" if any(facts.gpu_files(member.stat) for member in ranks) else "cpu"
+
+
+def visible_devices_of(members: Sequence[Member]) -> str | None:
+    """CUDA_VISIBLE_DEVICES of its ranks; some launchers give each one a GPU of its own. None where
+    a rank sees all GPUs, or does not show its environment."""
+    facts, found = TrainingFacts(), dict[str, None]()
+    for member in sorted(members, key=lambda member: member.rank or 0):
+        if member.role == "rank":
+            value = (facts.variables(member.stat) or {}).get("CUDA_VISIBLE_DEVICES")
+            if value is None:
+                return None
+            found |= dict.fromkeys(value.split(","))
+    return ",".join(found) if found else None
 
 
 def name_of(training: Training) -> str:

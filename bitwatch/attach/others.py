@@ -17,7 +17,7 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
 from bitwatch.record.view import View
 from bitwatch.sense import processes
-from bitwatch.sense.gpus import NO_PID
+from bitwatch.sense.gpu_fields import NO_PID
 from bitwatch.sense.processes import Key, Stat
 from bitwatch.supervise.evidence import Machine, ancestors
 from bitwatch.supervise.ownership import Seen, Verdict, claims

@@ -98,7 +98,8 @@ class Watcher:
             if time.monotonic() >= tick_at:
                 tick_at = time.monotonic() + TICK_S
                 self.tick()
-                self._sensor.check(selector)
+                for gpus in self._sensor.check(selector):
+                    self._samples.write(gpus)
                 self._server.listen(selector, "control")
             self.read_logs()
 

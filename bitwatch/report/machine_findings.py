@@ -10,7 +10,7 @@ from bitwatch.record import events
 from bitwatch.report import meanings
 from bitwatch.report.model import Evidence, Finding
 from bitwatch.report.record_words import cut
-from bitwatch.sense.gpus import NO_PID
+from bitwatch.sense.gpu_fields import NO_PID
 from bitwatch.sense.log_files import Log
 from bitwatch.sense.training import Training
 from bitwatch.supervise.result import Listed

@@ -16,7 +16,7 @@ from bitwatch.sense.stat import Key, Stat
 
 NAMES = frozenset(
     b"RANK LOCAL_RANK WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID"
-    b" BITWATCH_RUN BITWATCH_DIR".split()
+    b" BITWATCH_RUN BITWATCH_DIR CUDA_VISIBLE_DEVICES".split()
 )
 TORCH = b"/libtorch"  # libtorch_cpu.so and others, of every build of torch
 MAPS_BYTES = 16 << 20
@@ -35,7 +35,7 @@ class TrainingFacts(Scanner):
         self._torch: dict[Key, tuple[tuple[int, int, str], float, bool]] = {}
 
     def variables(self, stat: Stat) -> Variables | None:
-        """Of what it was started with, that which a launcher of trainings sets; None when that
+        """Of what it was started with, that which a launcher of trainings sets, and which GPUs it may see; None when that
         cannot be known. Text of somebody else."""
         known = self._variables.get(stat)
         if known is not None:

@@ -65,6 +65,7 @@ def started(
         start_timeout_s=config.parallel.start_timeout_s,
         checkpoints=str(run.checkpoints(config.checkpoint.folder)),
         grace_s=grace_s,
+        visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
     )
 
 

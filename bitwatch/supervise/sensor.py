@@ -9,22 +9,27 @@ import sys
 import time
 
 from bitwatch.record import codec, events
+from bitwatch.record.gpu import DOES_NOT_ANSWER, NO_ANSWER, Gpu, of_old
 from bitwatch.sense import processes
 
 SILENT_S = 10.0  # without a line for so long, a driver call hangs
-RESTARTS = 3  # a driver that hangs each time is left alone after that
+RESTARTS = 3  # at once; after that one more every CALM_S, once no child hangs in the driver
+CALM_S = 60.0
 
 
 class Sensor:
-    """`latest` is the newest sample; `pids` are the children that may still be there."""
+    """`latest` is the newest sample; `pids` are the children that may still be there. GPUs that
+    were once told of stay in it, whatever becomes of the driver or of the child."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._pipe = -1
         self._rest = b""
-        self._heard = 0.0
+        self._heard = self._started = self._told = 0.0
         self._starts = 0
         self._current = 0
+        self._silent = ""  # why nothing is heard of the GPUs
+        self._known: list[Gpu] = []
         self.latest: events.Gpus | None = None
         self.pids: dict[int, int] = {}
 
@@ -48,7 +53,8 @@ class Sensor:
         stat = processes.read_stat(self._current)
         self.pids[self._current] = stat.starttime if stat else 0
         os.set_blocking(reading, False)
-        self._pipe, self._rest, self._heard = reading, b"", time.monotonic()
+        self._pipe, self._rest = reading, b""
+        self._heard = self._started = time.monotonic()
         self._starts += 1
         selector.register(reading, selectors.EVENT_READ, "sensor")
 
@@ -60,25 +66,58 @@ class Sensor:
             return []
         if not block:
             self._close(selector)
+            if self._known and not self._silent:
+                self._silent = "what reads the GPUs has ended"
             return []
         self._heard = time.monotonic()
         *lines, self._rest = (self._rest + block).split(b"\n")
         records = [
-            record for line in lines if isinstance(record := codec.decode(line), events.Gpus)
+            self._taken(record)
+            for line in lines
+            if isinstance(record := codec.decode(line), events.Gpus)
         ]
         if records:
             self.latest = records[-1]
         return records
 
-    def check(self, selector: selectors.BaseSelector) -> None:
-        """Replaces a sensor that has fallen silent; one that ended by itself had no GPU."""
-        if self._pipe < 0 or time.monotonic() - self._heard < SILENT_S + self._interval_s:
-            return
-        self._close(selector)
-        self.stop()
-        if self._starts <= RESTARTS:
+    def _taken(self, record: events.Gpus) -> events.Gpus:
+        if record.source != "nvml" and self._known:  # there were some; so there is no driver now
+            self._silent = record.note
+            return self._unanswered()
+        self._silent = ""
+        self._known = record.gpus or self._known
+        return record
+
+    def check(self, selector: selectors.BaseSelector) -> list[events.Gpus]:
+        """Replaces a sensor that has fallen silent, and gives what is to be recorded as long as
+        nothing is heard. One that ended by itself, and never saw a GPU, needs no other."""
+        now = time.monotonic()
+        if self._pipe >= 0 and now - self._heard >= SILENT_S + self._interval_s:
+            self._close(selector)
+            self.stop()
+            self._silent, self._told = "a call of the driver hangs", 0.0
+        if not self._silent:
+            return []
+        if self._pipe < 0 and self._may_start(now):
             self.start(selector)
-        self.latest = events.Gpus(note="NVML does not answer")
+        if now - self._told < SILENT_S:
+            return []
+        self._told = now
+        self.latest = self._unanswered()
+        return [self.latest]
+
+    def _may_start(self, now: float) -> bool:
+        """A child that hangs may be impossible to end: it must not become one a minute."""
+        if self._starts <= RESTARTS:
+            return True
+        return not self.pids and now - self._started >= CALM_S
+
+    def _unanswered(self) -> events.Gpus:
+        """A record of now, of the GPUs that were there."""
+        return events.Gpus(
+            note=f"{NO_ANSWER}: {self._silent}",
+            gpus=[gpu if gpu.lost else of_old(gpu, DOES_NOT_ANSWER) for gpu in self._known],
+        )
 
     def note_exit(self, pid: int) -> None:
         self.pids.pop(pid, None)

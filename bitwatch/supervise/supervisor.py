@@ -160,7 +160,8 @@ class Supervisor:
         self.follower.poll()
         self._look()
         self.tree.sample(self.sensor.latest)
-        self.sensor.check(selector)
+        for gpus in self.sensor.check(selector):
+            self.samples.write(gpus)
         view, now = self._view(), time.time()
         if self.stalls.look(view, self.follower.state, now):
             self.follower.poll()
@@ -198,7 +199,7 @@ class Supervisor:
 
     def _identify(self, gpus: events.Gpus) -> None:
         """Once a run: which GPUs and which driver it has, for run.json."""
-        if self.identified or gpus.source != "nvml":
+        if self.identified or gpus.source != "nvml" or not gpus.gpus:
             return
         self.identified = True
         begin.name_gpus(self.run, gpus)

@@ -17,6 +17,7 @@ from bitwatch.record.recent import Behind, behind, waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
+from bitwatch.supervise.watch_gpus import Cards, about_gpus
 from bitwatch.supervise.watch_model import another_model, lowered
 from bitwatch.supervise.watch_processes import (
     NOWHERE,
@@ -49,7 +50,7 @@ def alerts(
     no record says."""
     levels = waiting_levels(view.data_shares, {}) if waiting is None else waiting
     found: dict[str, events.Alert] = {}
-    for rule in (planned, sensor, short_grace, resumed):
+    for rule in (planned, short_grace, resumed):
         for alert in rule(view):
             found.setdefault(alert.id, alert)
     for alert in (
@@ -59,6 +60,7 @@ def alerts(
         *another_model(view),
         *lowered(view),
         *about_processes(view, around, most_processes),
+        *about_gpus(view, around.gpus),
         *about_deaths(view, around.logs),
         *about_readers(view, now, levels),
     ):
@@ -79,18 +81,6 @@ def planned(view: View) -> Iterator[events.Alert]:
             next=remedy(view, problem["id"], problem["next"]),
             evidence=[f"planned before the launch of attempt {view.attempt}"],
         )
-
-
-def sensor(view: View) -> Iterator[events.Alert]:
-    if view.gpus and view.gpus.source == "nvml":
-        for gpu in view.gpus.gpus:
-            if gpu.error:
-                yield events.Alert(
-                    id=f"gpu-lost-{gpu.index}",
-                    severity="error",
-                    text=f"GPU {gpu.index} does not answer: {gpu.error}",
-                    next="look at the kernel log for Xid lines",
-                )
 
 
 def short_grace(view: View) -> Iterator[events.Alert]:
@@ -136,15 +126,19 @@ class Watch:
         self._waiting: dict[int, float] = {}
         self._late: Behind | None = None
         self._growth = Growth()
+        self._cards = Cards()
 
     def adopt(self, raised: Iterable[events.Alert]) -> None:
         """What an earlier supervisor has raised and not cleared, so that it can be cleared."""
         self._raised |= {alert.id: alert for alert in raised}
+        self._cards.adopt(self._raised)
 
     def look(self, view: View, now: float, around: Around = NOWHERE) -> None:
         self._waiting = waiting_levels(view.data_shares, self._waiting)
         self._late = behind(view.own_times, self._late)
-        around = around._replace(grown_from=self._growth.note(view, now))
+        around = around._replace(
+            grown_from=self._growth.note(view, now), gpus=self._cards.note(view)
+        )
         if "shm-low" in self._raised:
             around = around._replace(shm_enough_mib=SHM_ENOUGH_MIB)
         present = {

@@ -16,7 +16,7 @@ from bitwatch.attach import commands, foreign, target
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, lives
 from bitwatch.record.rundir import RunDir, RunDirError
-from bitwatch.sense.processes import Key, send_signal
+from bitwatch.sense.processes import Key, read_stat, send_signal
 from bitwatch.stop import stop_run
 from bitwatch.supervise import begin
 from bitwatch.supervise.evidence import Machine
@@ -275,3 +275,31 @@ def test_it_is_never_stopped_relaunched_resumed_or_taken_over(
     (facts,) = KnownRuns(run.path.parent).facts()
     assert not facts.unclosed and not facts.orphaned
     assert begin.close_record(run, "a test") is False
+
+
+def test_the_gpus_that_its_ranks_may_see_are_on_record(home: Path, start: Start) -> None:
+    def recorded(*values: str | None) -> str | None:
+        environments: list[dict[str, str]] = [
+            {} if value is None else {"CUDA_VISIBLE_DEVICES": value} for value in values
+        ]
+        ranks = [
+            start("import time; print(flush=True); time.sleep(600)", env=e) for e in environments
+        ]
+        training = training_of(ranks[0], ranks[0])
+        one = training.members[1]
+        members = [
+            one._replace(stat=stat, rank=n)
+            for n, (pid, _) in enumerate(ranks)
+            if (stat := read_stat(pid))
+        ]
+        run = foreign.of_training(home, training._replace(members=tuple(reversed(members))))
+        follower = Follower(run)
+        follower.poll()
+        started = follower.state.journal.attempts[1].started
+        assert started
+        return started.visible_devices
+
+    assert recorded("0,1", "0,1") == "0,1"
+    assert recorded("2", "0", "GPU-1b") == "2,0,GPU-1b"  # a GPU of its own for each
+    assert recorded("") == ""
+    assert recorded("0", None) is None

@@ -44,6 +44,19 @@ def test_the_agent_is_tagged_with_its_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert "GLOO_SOCKET_IFNAME" not in on_gpus
 
 
+@pytest.mark.parametrize("value", [None, "", "1,3"])
+def test_the_gpus_that_the_ranks_may_see_are_recorded_as_they_inherit_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    run = rundir.create(tmp_path, "demo")
+    inherited = launch.agent_environment(run, 1, DEMO, on_cpu=False, grace_s=40.0)
+    assert inherited.get("CUDA_VISIBLE_DEVICES") == value
+    assert launch.started(run, 1, DEMO, False, 40.0).visible_devices == value
+
+
 def test_the_trainer_is_the_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trainer.py").write_text("raise SystemExit('the wrong trainer')")
     monkeypatch.chdir(tmp_path)
