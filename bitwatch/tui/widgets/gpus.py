@@ -45,6 +45,10 @@ class GpuPanel(Panel):
         for name, value in now.items():
             self._history.setdefault(name, deque(maxlen=HISTORY)).append(value)
 
+    def forget(self) -> None:
+        self._history.clear()
+        self._newest = 0.0
+
     # -----------------------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Line]:
