@@ -10,11 +10,10 @@ from __future__ import annotations
 import bisect
 import copy
 import heapq
-import itertools
 import math
 import os
 import time
-from operator import attrgetter
+from operator import attrgetter, lt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,14 +101,21 @@ class Stream:
                 self._reader = None
                 del self.paths[0]
                 continue
-            for record in records:
-                if not 0.0 < record.t < LATEST_T:
-                    record.t = self._before
-                self._before = record.t
+            times = list(map(_time, records))
+            if times and not (min(times) > 0.0 and max(times) < LATEST_T):
+                self._mend(records)
+            self._before = records[-1].t if records else self._before
             self._waiting += records
             times = list(map(_time, self._waiting))
-            if any(later < earlier for earlier, later in itertools.pairwise(times)):
+            if any(map(lt, times[1:], times)):
                 self._waiting.sort(key=_time)
+
+    def _mend(self, records: list[codec.Any_]) -> None:
+        before = self._before
+        for record in records:
+            if not 0.0 < record.t < LATEST_T:
+                record.t = before
+            before = record.t
 
 
 class Kept(NamedTuple):

@@ -105,6 +105,7 @@ class Replay:
     def _play(self) -> None:
         self._go_on.wait()
         shown: Played | None = None
+        due = 0.0
         while not self._closed.is_set():
             try:
                 if (wish := self._next_wish(shown)) is not None:
@@ -114,7 +115,10 @@ class Replay:
             except Exception as error:  # a picture that stands still would be a lie
                 self._hand_over(self._failed(error))
                 return
-            if shown is None or picture.place != shown.place or picture.text != shown.text:
+            changed = shown is None or (picture.place, picture.text) != (shown.place, shown.text)
+            # While much is read, each picture would only say so, and cost more than the reading.
+            if changed and (picture.place.reading is None or time.monotonic() >= due):
+                due = time.monotonic() + TICK_S
                 self._hand_over(picture)
             shown = picture
 

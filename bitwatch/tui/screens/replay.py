@@ -71,6 +71,12 @@ class ReplayDashboard(Dashboard):
     def has(self, key: keys.Key) -> bool:
         return key.id not in REFUSES
 
+    def name_keys(self) -> None:
+        """Those of the clock first."""
+        first = {"detach", "pause"}
+        rest = keys.footer(self.doing() - first)
+        self.footer.show_keys([*keys.footer(first, panels=False), *rest])
+
     def doing(self) -> set[str]:
         clock = {key.id for key in keys.KEYS if key.scope == "replay"}
         return (super().doing() | clock | {"pause"}) - REFUSES
