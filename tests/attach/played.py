@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from bitwatch.record import events, rundir
@@ -132,3 +133,9 @@ def _rank(number: int, began: float, first: int, last: int) -> list[events.Recor
         events.Checkpoint(step=last, path="x", t=began + 203),
         end,
     ]
+
+
+def moment(t: float, wide: bool = True) -> str:
+    """As a screen says it."""
+    day = "%A %-d %B %Y" if wide else "%-d %b %Y"
+    return time.strftime(f"{day}, %H:%M:%S", time.localtime(t))

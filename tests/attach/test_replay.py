@@ -159,7 +159,7 @@ def test_states_go_as_they_went(playing: Playing) -> None:
         told.append((seen.attempt, seen.state, seen.step))
     assert told == [
         (1, "preparing", 0), (1, "starting", 0), (1, "starting", 0), (1, "starting", 0),
-        (1, "running", 1), (1, "running", 19), (1, "failed", 19), (1, "failed", 19),
+        (1, "running", 1), (1, "running", 19), (1, "running", 19), (1, "failed", 19),
     ]  # fmt: skip
     at(playing, AGAIN + 100)
     assert playing.picture().view.state == "running"
