@@ -22,7 +22,7 @@ import msgspec
 from bitwatch.record import codec, events
 from bitwatch.record.follow import RANK_FILE, READER_FILE
 from bitwatch.record.journal import JournalReader
-from bitwatch.record.rundir import RunDir
+from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.series import Series
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 
@@ -149,6 +149,8 @@ class Recording:
         self.begin = self.newest = min((ends.first for ends in found.values()), default=0.0)
         self.end = max((self.begin, *(ends.last for ends in found.values())))
         self.spans = self._spans(found)
+        if _is_foreign(run):  # its log may tell of hours before somebody began to record it
+            self.state.journal.run = events.RunStarted(run=run.id, foreign=True, t=self.begin)
         self._stride_s = max(1.0, (self.end - self.begin) / STRIDES)
         self._folded = 0  # records since a state was kept
         self._every = KEPT_EVERY
@@ -270,6 +272,13 @@ def _ends(path: Path) -> Ends | None:
             half = len(times) // 2
             return Ends(min(times[: half + 1]), max(times[half:]))
     return None
+
+
+def _is_foreign(run: RunDir) -> bool:
+    try:
+        return run.identity().foreign
+    except RunDirError:
+        return False
 
 
 def _names(folder: Path) -> list[str]:

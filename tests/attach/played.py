@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from bitwatch.attach.playing import Playing
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
@@ -26,6 +27,14 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def at(playing: Playing, t: float) -> None:
+    """Holds its clock at this time, with all read that was recorded by then."""
+    playing.go_to(t)
+    playing.paused = True
+    while playing.picture().place.reading is not None:
+        playing.tick()
 
 
 def write(path: Path, records: list[events.Record]) -> None:
