@@ -135,7 +135,9 @@ def plan(
 
 @commands.command()
 @click.argument("target", metavar="[RUN|PID|LOGFILE]", required=False)
-def attach(target: str | None) -> int:
+@click.option("--replay", metavar="RUN", help="Play a run that has ended, as it happened.")
+@click.option("--speed", metavar="FACTOR", help="Of --replay, how many times as fast (60).")
+def attach(target: str | None, replay: str | None, speed: str | None) -> int:
     """Bring the screen back, or watch a training that bitwatch did not start.
 
     RUN is an id, or its beginning, of a live run or of one that has ended. PID is any process of
@@ -145,6 +147,12 @@ def attach(target: str | None) -> int:
     from bitwatch import config as configuration
     from bitwatch import screen
 
+    if replay is None and speed is not None:
+        raise click.UsageError("--speed goes with --replay RUN: what is live has its own speed")
+    if replay is not None and target is not None:
+        raise click.UsageError("give a RUN, PID or LOGFILE, or --replay RUN, not both")
+    if replay is not None:
+        return screen.replay(configuration.home(), replay, speed)
     return screen.attach(configuration.home(), target)
 
 

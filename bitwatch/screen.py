@@ -94,6 +94,29 @@ def attach(home: Path, word: str | None) -> int:
     return _leave(start.show(target.opened(home, meant)))
 
 
+def replay(home: Path, word: str, speed: str | None) -> int:
+    """Plays a finished run as it happened. Raises RunDirError."""
+    from bitwatch.attach import replay as replaying
+
+    factor = replaying.speed(speed)
+    run = replaying.opened(home, word)
+    playing = replaying.Replay(run, factor)
+    if not is_terminal():
+        raise RunDirError(
+            f"a replay needs a terminal; `bitwatch report {run.id}` tells its story without one"
+        )
+    from bitwatch.tui import start
+
+    left = start.replay(playing)
+    if left.crash:
+        print(
+            f"the screen failed ({left.error}); the traceback is in {left.crash}", file=sys.stderr
+        )
+        return FAILED
+    print(f"{run.id} was played, and is as it was; bitwatch attach {run.id} shows how it ended")
+    return 0
+
+
 def _without_one(meant: object, found: Sequence[Training]) -> str:
     """What there is to be done without a terminal."""
     from bitwatch.attach import target

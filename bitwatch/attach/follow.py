@@ -161,14 +161,14 @@ class Reading:
 
     def poll(self) -> bool:
         """Reads what is new; whether the picture may have changed."""
-        trouble = _trouble(self.run)
+        trouble = trouble_with(self.run)
         changed = trouble != self._trouble
         if changed:
             before, self._trouble = self._trouble, trouble
             if not trouble and before:  # it is back, and may be another one
                 self._follower = Follower(self.run, newest_first=True)
         elif not trouble and not self._too_new:
-            self._too_new = self._newer()
+            self._too_new = too_new(self.run)
         news = False if trouble else self._follower.poll()
         self._behind_of = max(self._behind_of, len(self._follower.history))
         return news or self._filled or changed
@@ -221,16 +221,7 @@ class Reading:
         else:
             lost = seen.supervisor == "gone" and not seen.foreign
             self._mode = "reconnecting" if lost else "live"
-        seen = msgspec.structs.replace(
-            seen,
-            run=seen.run or self.run.id,
-            recent=list(seen.recent),
-            loss=[(attempt, series.copy()) for attempt, series in seen.loss],
-            curves={
-                name: [(attempt, series.copy()) for attempt, series in curves]
-                for name, curves in seen.curves.items()
-            },
-        )
+        seen = apart(seen, self.run)
         seen = with_leftovers(seen, self._others or (), now)
         if text := self._trouble or self._too_new:
             name = "record-unreadable" if self._trouble else "newer-version"
@@ -275,17 +266,33 @@ class Reading:
         whole = self._behind_of - len(left)
         return (whole + left[0].share) / self._behind_of
 
-    def _newer(self) -> str:
-        try:
-            made = self.run.identity().format
-        except RunDirError:
-            return ""
-        if made <= FORMAT:
-            return ""
-        return (
-            f"made by a newer version of bitwatch (format {made}, this one knows {FORMAT}): "
-            "what this version understands is shown"
-        )
+
+def too_new(run: RunDir) -> str:
+    """A sentence about a run that a newer version has made; empty otherwise."""
+    try:
+        made = run.identity().format
+    except RunDirError:
+        return ""
+    if made <= FORMAT:
+        return ""
+    return (
+        f"made by a newer version of bitwatch (format {made}, this one knows {FORMAT}): "
+        "what this version understands is shown"
+    )
+
+
+def apart(seen: View, run: RunDir) -> View:
+    """A picture that another thread may look at while the state behind it is folded on."""
+    return msgspec.structs.replace(
+        seen,
+        run=seen.run or run.id,
+        recent=list(seen.recent),
+        loss=[(attempt, series.copy()) for attempt, series in seen.loss],
+        curves={
+            name: [(attempt, series.copy()) for attempt, series in curves]
+            for name, curves in seen.curves.items()
+        },
+    )
 
 
 def with_alert(seen: View, name: str, text: str, run: RunDir, now: float) -> View:
@@ -296,7 +303,7 @@ def with_alert(seen: View, name: str, text: str, run: RunDir, now: float) -> Vie
     return msgspec.structs.replace(seen, alerts=[alert, *others])
 
 
-def _trouble(run: RunDir) -> str:
+def trouble_with(run: RunDir) -> str:
     """Why the directory cannot be read now, as a sentence; empty when it can."""
     try:
         os.listdir(run.path)

@@ -102,7 +102,7 @@ class JournalReader:
                     self._rest, self._overlong = b"", True  # to the end of a line cut in two
                 file.seek(self.offset)
                 while limit_bytes is None or taken < limit_bytes:
-                    block = file.read(READ_BYTES)
+                    block = file.read(min(READ_BYTES, limit_bytes or READ_BYTES))
                     if not block:
                         break
                     taken += len(block)

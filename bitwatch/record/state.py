@@ -127,9 +127,11 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
         steps = []
         for record in records:
-            _rank(rank, record)
             if isinstance(record, events.Step):
                 steps.append(record)
+            else:
+                _rank(rank, record)
+        _steps(rank, steps)
         curves.extend(rank.loss, rank.curves if source.rank == 0 else None, steps)
     elif source.kind == "history":
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
@@ -214,11 +216,6 @@ def _rank(state: RankState, record: codec.Any_) -> None:
             state.phase = record
         case events.ModelBuilt():
             state.model = record
-        case events.Step():
-            state.first_step = state.first_step or record
-            state.step = record
-            state.recent.append(record)
-            del state.recent[:-RECENT_STEPS]
         case events.Evaluation():
             _keep(state.evaluations, record)
         case events.Checkpoint():
@@ -229,6 +226,15 @@ def _rank(state: RankState, record: codec.Any_) -> None:
             _keep(state.notes, record)
         case events.RankEnded():
             state.ended = record
+
+
+def _steps(state: RankState, steps: list[events.Step]) -> None:
+    """Many at once: nothing else that a rank tells of changes with them."""
+    if steps:
+        state.updated = max(state.updated, *(step.t for step in steps))
+        state.first_step = state.first_step or steps[0]
+        state.step = steps[-1]
+        state.recent = [*state.recent, *steps[-RECENT_STEPS:]][-RECENT_STEPS:]
 
 
 def _past(state: RankState, record: codec.Any_) -> None:

@@ -25,7 +25,7 @@ from bitwatch.attach.follow import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui import keys
-from bitwatch.tui.host import Commands
+from bitwatch.tui.host import Commands, Host
 from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import DEFAULT, variables_of
 
@@ -77,6 +77,7 @@ class Bitwatch(App[None]):
         complaints: Iterable[str] = (),
         choose: Callable[[], Screen[Any]] | None = None,
         open_run: Callable[[RunDir], Source] | None = None,
+        dashboard: Callable[[RunDir, Host, Snapshot | None], Dashboard] = Dashboard,
     ) -> None:
         """Without a `source`, `choose` makes the screen that asks for a run, and `open_run`
         gives the source of the answer. Without `open_run` the answer is all that is wanted."""
@@ -90,6 +91,7 @@ class Bitwatch(App[None]):
         self._complaints = list(complaints)
         self._choose = choose
         self._open_run = open_run
+        self._dashboard = dashboard
         for name in list(self.available_themes):
             if name != self.theme:
                 self.unregister_theme(name)
@@ -140,7 +142,7 @@ class Bitwatch(App[None]):
         """With a picture that is there already, it is the first thing painted."""
         if self.source is None:
             return super().get_default_screen()
-        return Dashboard(self.source.run, self, self.source.latest)
+        return self._dashboard(self.source.run, self, self.source.latest)
 
     def _follow(self, source: Source) -> None:
         source.listen(lambda snapshot: self.post_message(self.Arrived(snapshot)))
@@ -163,7 +165,8 @@ class Bitwatch(App[None]):
         if self.source is None and self._open_run is None:
             self.detach()
             return
-        self.notify("q detaches (the run goes on), S stops the run", timeout=4, markup=False)
+        shown = next((s for s in self.screen_stack if isinstance(s, Dashboard)), Dashboard)
+        self.notify(shown.LEAVING, timeout=4, markup=False)
 
     def detach(self) -> None:
         if self.source is not None:
@@ -194,7 +197,7 @@ class Bitwatch(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         if isinstance(screen, Dashboard):
             for key in keys.KEYS:
-                if not key.id.startswith("app."):
+                if screen.has(key) and not key.id.startswith("app."):
                     title = f"{key.label[:1].upper()}{key.label[1:]}"
                     yield SystemCommand(title, f"{key.help}  ({key.name})", _run(screen, key.id))
         for name in self.available_themes:

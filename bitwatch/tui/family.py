@@ -96,7 +96,7 @@ def _state(process: ProcessRow, one: Judged | None) -> str:
     """What a worker says of itself says more than that it sleeps; the kernel's worst news
     come first."""
     word = LETTERS.get(process.state, plain(process.state) or "unknown")
-    if one and word in ("running", "sleeping"):
+    if one and (not process.state or word in ("running", "sleeping")):
         return one.state
     if one and word == "defunct" and one.state in ("idle", "done"):
         return "ended"  # with nothing (more) to read PyTorch ends a worker; no harm is done

@@ -29,6 +29,14 @@ class Key(NamedTuple):
 
 KEYS = (
     Key("q,ctrl+q", "detach", "detach", "Leave the screen. The run goes on.", shown="q"),
+    Key("greater_than_sign", "faster(2)", "faster", "Twice as fast.", shown=">", scope="replay"),
+    Key("less_than_sign", "faster(0.5)", "slower", "Half as fast.", shown="<", scope="replay"),
+    Key("left", "jump(-60)", "min back", "A minute back.", shown="←", scope="replay"),
+    Key("right", "jump(60)", "min on", "A minute on.", shown="→", scope="replay"),
+    Key("left_square_bracket", "leap(-0.1)", "tenth back", "A tenth of the whole back.", shown="[", footer=False, scope="replay"),
+    Key("right_square_bracket", "leap(0.1)", "tenth on", "A tenth of the whole on.", shown="]", footer=False, scope="replay"),
+    Key("home", "begin_again", "begin", "Play from the beginning.", scope="replay"),
+    Key("end", "to_the_end", "last", "How it ended.", scope="replay"),
     Key("S", "stop", "stop", "Stop the run with a checkpoint, after a question."),
     Key("c", "clean", "clean up", "End what ended attempts have left behind."),
     Key("R", "relaunch", "relaunch", "Relaunch with the correction of the plan, or as it was."),
@@ -43,7 +51,7 @@ KEYS = (
     Key("space", "tag", "tag", "Mark the selected process, for K; again takes it away."),
     Key("u", "untag", "untag", "Take all marks away."),
     Key("l", "logs", "logs", "What the ranks and torchrun print, as it comes."),
-    Key("p", "pause", "pause", "Hold the picture still; reading goes on."),
+    Key("p", "pause", "pause", "Hold the picture still; reading goes on. In a replay, hold its clock."),
     Key("t", "tree", "tree", "Processes as a tree, or as a flat list."),
     Key("y", "log", "log y", "Loss on a logarithmic or a linear scale."),
     Key("m", "smooth", "smooth", "Smoothing of the loss."),

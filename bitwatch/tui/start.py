@@ -31,6 +31,7 @@ from bitwatch.strict import ConfigError
 if TYPE_CHECKING:
     from textual.theme import Theme
 
+    from bitwatch.attach.replay import Replay
     from bitwatch.tui.app import Bitwatch
 
 SWITCH_S = 0.001  # between threads: the screen answers while a long history is read
@@ -75,6 +76,31 @@ def show(run: RunDir, chosen: Look | None = None) -> Left:
     feed = Feed(run)
     feed.start()
     return _open(feed, None, chosen)
+
+
+def replay(playing: Replay, chosen: Look | None = None) -> Left:
+    """A finished run as it happened, until it is left. A crash is told elsewhere than in its
+    folder, where nothing is written."""
+    from bitwatch.attach.replay import Refusing
+    from bitwatch.tui.app import Bitwatch
+    from bitwatch.tui.screens.replay import ReplayDashboard
+
+    chosen = chosen or look()
+    app = Bitwatch(
+        playing,
+        Refusing(),
+        chosen.themes,
+        chosen.wanted,
+        chosen.complaints,
+        dashboard=lambda run, host, first: ReplayDashboard(playing, host, first),
+    )
+    playing.start()
+    error = _run(app)
+    playing.close()
+    if error is None:
+        return Left(playing.run, None)
+    _restore_terminal()
+    return Left(playing.run, None, _tell(error, None), _first_line(error))
 
 
 def pick(home: Path) -> Left:

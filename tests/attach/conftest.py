@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from bitwatch.attach import foreign
+from bitwatch.attach.playing import Playing
 from bitwatch.record import events, kernel
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Key
+from tests.attach import played
 from tests.attach.watched import steps, training_of
 from tests.supervise.standins import ended_run, write
 
@@ -98,3 +100,18 @@ def watched(home: Path, start: Start) -> tuple[RunDir, Key, Key]:
     run = foreign.of_training(home, training_of(launcher, rank))
     write(run, recorded(launcher, "agent"), recorded(rank, "rank", rank=0))
     return run, launcher, rank
+
+
+@pytest.fixture
+def played_run(tmp_path: Path) -> RunDir:
+    return played.make(tmp_path / "runs")
+
+
+@pytest.fixture
+def clock() -> played.Clock:
+    return played.Clock()
+
+
+@pytest.fixture
+def playing(played_run: RunDir, clock: played.Clock) -> Playing:
+    return Playing(played_run, 60.0, clock)

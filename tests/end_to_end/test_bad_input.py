@@ -65,6 +65,9 @@ def odd(shell: Shell) -> Path:
         (["stop", ""], "the run id is empty"),
         (["logs", "\x1b[31m"], "\\x1b[31m: no such run"),
         (["logs", "nothing"], "no such run"),
+        (["attach", "--replay", "nothing"], "no such run"),
+        (["attach", "--replay", "odd"], "odd: is no run"),
+        (["attach", "--replay", "nothing", "--speed", "nan"], "--speed nan: give a number above 0"),
         (["generate", "nothing"], "no such run"),
         (["generate", "nothing", "--temperature", "nan"], "--temperature: must be from 0 to 100"),
         (["generate", "odd"], "odd: is a folder, but no exported model"),
@@ -90,7 +93,10 @@ def test_a_hub_that_cannot_be_reached_is_refused(shell: Shell) -> None:
 
 
 def test_unknown_commands_and_options_are_usage(shell: Shell) -> None:
-    for arguments in (["trian"], ["run", "--fast"], ["stop"], ["run", "a", "b"]):
+    for arguments in (
+        *(["trian"], ["run", "--fast"], ["stop"], ["run", "a", "b"]),
+        *(["attach", "--speed", "3"], ["attach", "a", "--replay", "b"]),
+    ):
         _, err = shell.run(*arguments, code=2)
         assert "Traceback" not in err
 

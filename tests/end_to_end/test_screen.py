@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -266,3 +267,29 @@ def test_a_run_that_fails_on_the_screen_has_the_exit_code_of_a_failure(tmp_path:
         code, lines = screen.leave()
     assert code == 1
     assert any("rank 1 was killed by SIGKILL" in line for line in lines)
+
+
+def test_a_finished_run_is_played_again_and_nothing_of_it_is_touched(ended: Ended) -> None:
+    other, *_ = ended
+    run = RunDir(Path(other.one()["dir"]))
+    before = sorted((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in run.path.rglob("*"))
+    last = read_all(run.journal)[0][-1].t
+    with Terminal(other, "attach", "--replay", run.id[:-1], "--speed", "0.5") as screen:
+        screen.see("▶ REPLAY 0.5x", "0 %", "p pause", "> faster", "3 Loss")
+        screen.press("p")
+        screen.see("‖ REPLAY paused")
+        screen.press("S")
+        screen.see("this is a replay of what is over")
+        screen.press("\x1b[F")
+        day = time.strftime("%A %-d %B %Y, %H:%M:%S", time.localtime(last))
+        screen.see("DONE", "10/10", "■ REPLAY", "100 %", "it is over; home plays it again", day)
+        screen.press("[")
+        screen.until(lambda text: "it is over" not in text, "a tenth back")
+        screen.press("\x1b[H")
+        screen.until(lambda text: re.search(r"REPLAY.* [0-4] %", text), "the beginning")
+        screen.press("q")
+        code, lines = screen.leave()
+    assert code == 0
+    assert lines[-1].startswith(f"{run.id} was played, and is as it was")
+    after = sorted((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in run.path.rglob("*"))
+    assert after == before

@@ -44,6 +44,7 @@ def layout(width: int, height: int) -> str:
 
 class Dashboard(RunKeys):
     BINDINGS = keys.bindings()
+    LEAVING = "q detaches (the run goes on), S stops the run"
     AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
 
     def __init__(self, run: RunDir, host: Host, first: Snapshot | None = None) -> None:
@@ -95,7 +96,7 @@ class Dashboard(RunKeys):
         self.header.mode = "paused" if self.paused else snapshot.mode
         self.loss.filled = snapshot.filled
         view, now = snapshot.view, snapshot.now
-        self.alerts.remedies = remedies(view)
+        self.alerts.remedies = self.remedies(view)
         self.processes.others = snapshot.others
         for widget in (self.header, self.alerts, *self.panels):
             widget.show(view, now)
@@ -185,7 +186,18 @@ class Dashboard(RunKeys):
 
     # -- keys -----------------------------------------------------------------------------
 
+    def remedies(self, view: View) -> dict[str, tuple[str, str]]:
+        return remedies(view)
+
+    def has(self, key: keys.Key) -> bool:
+        """Whether it is a key of this dashboard."""
+        return key.scope != "replay"
+
     def name_keys(self) -> None:
+        self.footer.show_keys(keys.footer(self.doing()))
+
+    def doing(self) -> set[str]:
+        """The ids of the keys that do something now."""
         view = self.view
         doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
         doing.add("app.command_palette")
@@ -204,7 +216,7 @@ class Dashboard(RunKeys):
             doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
             if self.processes.tagged:
                 doing.add("untag")
-        self.footer.show_keys(keys.footer(doing))
+        return doing
 
     def on_descendant_focus(self) -> None:
         self.name_keys()

@@ -45,6 +45,10 @@ class GpuPanel(Panel):
         for name, value in now.items():
             self._history.setdefault(name, deque(maxlen=HISTORY)).append(value)
 
+    def forget(self) -> None:
+        self._history.clear()
+        self._newest = 0.0
+
     # -----------------------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -74,10 +78,12 @@ class GpuPanel(Panel):
         ranks = _ranks(view)
         if _on_gpus(view) or not ranks:
             return Line("no sample yet" if _on_gpus(view) else "no GPU, no rank running", "quiet")
-        line = Line("no GPU  ", "quiet").add(str(len(ranks))).add(" ranks  cpu ", "quiet")
-        line.add(f"{sum(row.cpu_percent or 0 for row in ranks):.0f}").add(" %", "quiet")
-        line.add("  memory ", "quiet").add(f"{sum(row.rss_mib or 0 for row in ranks) / GIB:.1f}")
-        return line.add(" GiB", "quiet")
+        line = Line("no GPU  ", "quiet").add(str(len(ranks))).add(" ranks", "quiet")
+        if cpu := [row.cpu_percent for row in ranks if row.cpu_percent is not None]:
+            line.add("  cpu ", "quiet").add(f"{sum(cpu):.0f}").add(" %", "quiet")
+        if rss := [row.rss_mib for row in ranks if row.rss_mib is not None]:
+            line.add("  memory ", "quiet").add(f"{sum(rss) / GIB:.1f}").add(" GiB", "quiet")
+        return line
 
     def crowded(self, height: int) -> bool:
         gpus = self.view.gpus.gpus if self.view.gpus else []

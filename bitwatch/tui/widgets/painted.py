@@ -35,6 +35,9 @@ class Painted(Widget):
     def remember(self, view: View) -> None:
         """For histories that only successive views have."""
 
+    def forget(self) -> None:
+        """What earlier views have left: the next one is of a time before them."""
+
     def draw(self, width: int, height: int) -> list[Line]:
         raise NotImplementedError
 
