@@ -19,8 +19,8 @@ from bitwatch.record.series import Series
 RECENT_S = 600.0
 RECENT_LIMIT = 1200  # samples of a GPU: ten minutes, also when two a second are taken
 WHOLE_LIMIT = 512  # buckets of a curve of the whole run: a graph here is never wider
-BACKLOG_LIMIT = 4096  # aggregates that nobody has asked for yet; beyond it every second one goes
-ABSORBED = 64  # aggregates at a stretch: a millisecond
+BACKLOG_LIMIT = 4096  # aggregates that nobody has asked for yet; of more every second
+ABSORBED = 32  # aggregates at a stretch: a millisecond
 
 ALL = -1  # in the place of an index: all processes of the run together
 
@@ -72,6 +72,8 @@ class GpuHistory(msgspec.Struct):
     whole: dict[int, Whole] = {}
     backlog: list[events.Minute] = []
     version: int = 0  # grows with whatever is added
+    _apart: int = 1  # of so many aggregates one is kept in the backlog
+    _passed: int = 0  # aggregates since the last one kept
     _picture: tuple[int, GpuHistory] | None = None
 
     def take_gpus(self, record: events.Gpus) -> None:
@@ -100,13 +102,20 @@ class GpuHistory(msgspec.Struct):
     def take_minute(self, record: events.Minute) -> None:
         """Kept as it is until somebody wants to see it: a listing never does."""
         self.version += 1
+        self._passed += 1
+        if self._passed < self._apart:
+            return
+        self._passed = 0
         self.backlog.append(record)
         if len(self.backlog) > BACKLOG_LIMIT:
-            del self.backlog[::2]
+            del self.backlog[1::2]
+            self._apart *= 2
 
     def absorb(self, most: int = ABSORBED) -> bool:
         """Adds the oldest of the backlog to the curves; whether there is more."""
         taken, self.backlog = self.backlog[:most], self.backlog[most:]
+        if not self.backlog:
+            self._apart, self._passed = 1, 0
         self.version += bool(taken)
         for minute in taken:
             if minute.cpu_percent is not None or minute.rss_mib is not None:
