@@ -7,15 +7,28 @@ is drawn already stays as it is.
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 
 from bitwatch.record.gpu_history import RECENT_S
 from bitwatch.record.series import Series
-from bitwatch.tui.braille import Canvas
+from bitwatch.tui.braille import SPANS
 from bitwatch.tui.curve import columns_of
 from bitwatch.tui.draw import Line
 
 BRIDGE = 2.5  # times the usual time between two samples: a longer gap is one
+# Cells by how many dots are filled from below, 0 to 4 at the left and at the right.
+FILLED = (
+    " "
+    + "".join(
+        chr(0x2800 + sum(SPANS[side][4 - dots][3] for side, dots in enumerate((a, b)) if dots))
+        for a in range(5)
+        for b in range(5)
+    )[1:]
+)
+# How many of a cell's dots are filled, by the dots above its lower end; below it none are.
+WITHIN = [0, 1, 2, 3, *[4] * 400, *[0] * 400]
+FIVES = [5 * dots for dots in WITHIN]
 Values = list[float | None]
 
 
@@ -26,11 +39,14 @@ def recent_values(times: list[float], values: Values, now: float, count: int) ->
     step = RECENT_S / count
     end = math.ceil(now / step)
     found: Values = []
+    gapless = None not in values
     begin = bisect.bisect_left(times, (end - count) * step)
     for dot in range(end - count + 1, end + 1):
         after = bisect.bisect_left(times, dot * step, begin)
-        part = [value for value in values[begin:after] if value is not None]
-        found.append(sum(part) / len(part) if part else None)
+        part = values[begin:after]
+        if not gapless:
+            part = [value for value in part if value is not None]
+        found.append(sum(part) / len(part) if part else None)  # type: ignore[arg-type]
         begin = after
     apart = (times[-1] - times[0]) / max(1, len(times) - 1)
     return _bridged(found, apart / step)
@@ -68,14 +84,35 @@ def area(
     """Lines of `width` cells for two values a cell, filled from below. The uppermost dots stay
     free: graphs stay apart. A known zero is a dot, what is not known is nothing. `mark` is a
     value with a quiet line of its own."""
-    canvas = Canvas(width, height, ("faint", role))
-    dots = height * 4
-    for x, value in enumerate(values[: width * 2]):
-        if value is not None and top > 0:
-            share = min(1.0, max(0.0, value / top))
-            canvas.vertical(x, dots - max(1, round(share * (dots - 1))), dots - 1, 1)
+    most = height * 4 - 1
+    scale = most / top if top > 0 else 0.0
+    levels = [
+        0 if value is None or not scale else min(most, max(1, round(value * scale)))
+        for value in values[: width * 2]
+    ]
+    levels += [0] * (width * 2 - len(levels))
+    least, highest = min(levels, default=0), max(levels, default=0)
+    pairs = list(zip(levels[::2], levels[1::2], strict=True))
+    marked = -1
     if mark is not None and 0 < mark <= top:
-        row = (dots - max(1, round(mark / top * (dots - 1)))) // 4
-        for column in range(width):
-            canvas.mark(column, row, "┈", "quiet", over=False)
-    return [canvas.line(row) for row in range(height)]
+        marked = height - 1 - (max(1, round(mark * scale)) - 1) // 4
+    lines = []
+    for row in range(height):
+        base = (height - 1 - row) * 4  # dots below this row
+        if base >= highest:
+            text = " " * width
+        elif base + 4 <= least:
+            text = FILLED[24] * width
+        else:
+            text = "".join([FILLED[FIVES[a - base] + WITHIN[b - base]] for a, b in pairs])
+        lines.append(_marked(text, role) if row == marked else Line(text, role))
+    return lines
+
+
+def _marked(text: str, role: str) -> Line:
+    """With the quiet line where nothing is drawn."""
+    line = Line()
+    for is_free, run in itertools.groupby(text, lambda character: character == " "):
+        part = "".join(run)
+        line.add("┈" * len(part) if is_free else part, "quiet" if is_free else role)
+    return line

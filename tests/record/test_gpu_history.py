@@ -133,7 +133,7 @@ def test_ten_minutes_are_read_back_over_lines_of_processes_and_the_turn_of_an_ho
     run = _run(tmp_path)
     padding = "x" * 300  # lines of processes longer than the end that is read first
     early: list[events.Record] = []
-    for second in range(0, 1200):
+    for second in range(1200):
         early.append(gpus(T + second))
         if second % 4 == 0:
             early.append(ranks(T + second, 240, padding))
