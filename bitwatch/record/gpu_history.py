@@ -70,6 +70,7 @@ class GpuHistory(msgspec.Struct):
 
     recent: dict[str, Recent] = {}
     whole: dict[int, Whole] = {}
+    answered: events.Gpus | None = None  # the newest sample that NVML has answered
     backlog: list[events.Minute] = []
     version: int = 0  # grows with whatever is added
     _apart: int = 1  # of so many aggregates one is kept in the backlog
@@ -80,6 +81,8 @@ class GpuHistory(msgspec.Struct):
         if not answers(record):
             return
         self.version += 1
+        if self.answered is None or self.answered.t <= record.t:
+            self.answered = record
         for gpu in record.gpus:
             if gpu.lost or gpu.error:  # what it says is what was last known of it
                 continue
@@ -137,6 +140,7 @@ class GpuHistory(msgspec.Struct):
             copied = GpuHistory(
                 {name: recent.copy() for name, recent in self.recent.items()},
                 {index: whole.copy() for index, whole in self.whole.items()},
+                self.answered,
                 version=self.version,
             )
             self._picture = (self.version, copied)
@@ -162,8 +166,8 @@ def of_rank(rank: int) -> str:
 
 
 def answers(record: events.Gpus) -> bool:
-    """Whether NVML has answered for this record. Where it does not, the GPUs in it are those
-    that were last known, and the note says why."""
+    """Whether NVML has answered for this record. Where it has not, the note says why, and the
+    GPUs in it are those that were there before."""
     return record.source == "nvml" and (not record.note or record.note.startswith("driver "))
 
 

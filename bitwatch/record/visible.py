@@ -1,35 +1,70 @@
-"""Which GPUs a launch may use, by CUDA's rules for CUDA_VISIBLE_DEVICES. Pure."""
+"""Which GPUs a training can see: CUDA_VISIBLE_DEVICES as CUDA itself reads it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from bitwatch.record.gpu import Gpu
 
+NUMBER = re.compile(r"\s*\+?(\d+)")
 
-def visible(gpus: list[Gpu], value: str | None) -> set[int]:
-    """Indexes of the GPUs that CUDA_VISIBLE_DEVICES lets a process see; None: it is not set.
 
-    An entry is an index, or a UUID or its unambiguous beginning. The first that is neither ends
-    the list. Of a MIG instance it cannot be told which GPU
-    it lies on: all in MIG mode then count. Indexes are taken to be NVML's, which they are with
-    CUDA_DEVICE_ORDER=PCI_BUS_ID or where all GPUs are of one kind.
+def visible(gpus: Sequence[Gpu], value: str | None) -> set[int]:
+    """The indexes of those that are visible; all of them where the variable is not set (None)."""
+    return set(in_order(gpus, value))
+
+
+def in_order(gpus: Sequence[Gpu], value: str | None) -> list[int]:
+    """The indexes of the visible ones, the one that a program calls `cuda:0` first.
+
+    A number counts in the order of the bus, as NVML's index does. CUDA does the same with
+    CUDA_DEVICE_ORDER=PCI_BUS_ID; without it, it puts the fastest first, which is the same order
+    where all GPUs of a node are alike, as is assumed here. An entry that names no GPU ends the
+    list, and one that names a GPU for a second time empties it. The first entry decides whether
+    the list is one of numbers, of GPUs' or of MIG instances' UUIDs.
     """
+    indexes = [gpu.index for gpu in sorted(gpus, key=lambda gpu: gpu.index)]
     if value is None:
-        return {gpu.index for gpu in gpus}
-    found: set[int] = set()
+        return indexes
+    found: list[int] = []
+    if value.startswith("MIG-"):
+        return _with_instances(gpus, value.split(","))
     for entry in value.split(","):
-        wanted = _meant(gpus, entry.strip())
-        if not wanted:
+        if value.startswith("GPU-"):
+            index = _of_uuid(gpus, entry)
+        else:
+            number = NUMBER.match(entry)  # as C reads one: what stands after it is not looked at
+            index = int(number[1]) if number else None
+        if index is not None and index in found:
+            return []
+        if index not in indexes:
             break
-        found |= wanted
+        found.append(index)
     return found
 
 
-def _meant(gpus: list[Gpu], entry: str) -> set[int]:
-    if entry.isascii() and entry.isdigit():
-        return {gpu.index for gpu in gpus if gpu.index == int(entry)}
-    if entry.startswith("MIG-"):
-        return {gpu.index for gpu in gpus if gpu.mig}
-    if not entry.startswith("GPU-"):
-        return set()
-    matches = {gpu.index for gpu in gpus if gpu.uuid and gpu.uuid.startswith(entry)}
-    return matches if len(matches) == 1 else set()
+def _of_uuid(gpus: Sequence[Gpu], beginning: str) -> int | None:
+    """A UUID can be shortened as long as it is the beginning of one only."""
+    if not beginning.startswith("GPU-"):
+        return None
+    named = [gpu.index for gpu in gpus if gpu.uuid and gpu.uuid.startswith(beginning)]
+    return named[0] if len(named) == 1 else None
+
+
+def _with_instances(gpus: Sequence[Gpu], entries: Sequence[str]) -> list[int]:
+    """The GPUs that the MIG instances are part of. "MIG-GPU-<uuid>/..." names its GPU; the newer
+    "MIG-<uuid>" does not: then all GPUs in MIG mode count."""
+    found: list[int] = []
+    for entry in entries:
+        if not entry.startswith("MIG-"):
+            break
+        if entry.startswith("MIG-GPU-"):
+            index = _of_uuid(gpus, entry.removeprefix("MIG-").partition("/")[0])
+            named = [] if index is None else [index]
+        else:
+            named = [gpu.index for gpu in gpus if gpu.mig]
+        if not named:
+            break
+        found += [index for index in named if index not in found]
+    return found

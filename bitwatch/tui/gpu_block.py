@@ -13,7 +13,7 @@ from bitwatch.record.gpu_history import RECENT_S, GpuHistory, Recent, Whole, ide
 from bitwatch.tui.blocks import Block, Fact, Graph
 from bitwatch.tui.draw import Line, fit, plain
 from bitwatch.tui.gpu_bar import memory_bar
-from bitwatch.tui.gpu_facts import GIB, Facts, Held, held_down, is_gone, is_slow, name_of
+from bitwatch.tui.gpu_facts import GIB, NORMAL, Facts, Held, held_down, is_gone, is_slow, name_of
 from bitwatch.tui.gpu_graph import recent_values, whole_values
 from bitwatch.tui.gpu_lines import NA, UNUSED, dimmed, heat_role
 
@@ -110,7 +110,7 @@ def _head(gpu: events.Gpu, facts: Facts) -> Line:
         line.add("  ")
         if is_slow(gpu):
             return line.add(f"▼ held down: {words}", "warning")
-        line.add(f"at its {words}", "quiet")
+        line.add(f"at its {NORMAL}" if reasons == [NORMAL] else f"held by {words}", "quiet")
     return line
 
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bitwatch.record import events
-from bitwatch.record.gpu_history import answers
+from bitwatch.record.gpu_history import answers, identity
 from bitwatch.record.view import END_STATES, ProcessRow, View
-from bitwatch.record.visible import visible
+from bitwatch.record.visible import in_order
 from bitwatch.text import duration
 from bitwatch.tui.draw import plain
 
 STALE_S = 10.0
 GIB = 1024.0  # MiB
 NORMAL = "power cap"  # an L4 at full load is held at its power limit all day
+BAD = ("slowdown", "brake")  # of the reasons for low clocks: heat, power supply, hardware
+NEARLY = 0.95  # of the highest clock: above that nothing is lost
 
 
 class Seat(NamedTuple):
@@ -41,7 +43,7 @@ class Facts:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.gpus = view.gpus.gpus if view.gpus else []
+        self.gpus = last_known(view)
         self._own = {row.pid for row in view.processes}
         self._left = {process.pid for process in view.leftovers}
         known = self._own | self._left
@@ -100,17 +102,10 @@ class Facts:
             return set()
         used = set(self._ordered)
         if view.device == "cuda" and view.ranks and not view.foreign:
-            used = set(self._ordered[: view.ranks])  # a rank takes the GPU of its number
+            alike = len({gpu.name for gpu in self.gpus if gpu.name and gpu.index in used}) < 2
+            # A rank takes the GPU of its number; of unlike ones CUDA numbers the fastest first.
+            used = set(self._ordered[: view.ranks] if alike else self._ordered)
         return used | set(self.seats)
-
-
-def in_order(gpus: list[events.Gpu], value: str | None) -> list[int]:
-    """Indexes of the visible GPUs as CUDA numbers them: in the order in which they are named."""
-    seen = visible(gpus, value)
-    named: list[int] = []
-    for entry in (value or "").split(","):
-        named += sorted((visible(gpus, entry.strip()) & seen) - set(named))
-    return [*named, *sorted(seen - set(named))]
 
 
 def predicted_mib(view: View) -> float | None:
@@ -120,33 +115,53 @@ def predicted_mib(view: View) -> float | None:
 
 
 def held_down(gpu: events.Gpu) -> list[str]:
-    """Why its clocks are lower than they could be, what is not normal first."""
-    return sorted((plain(word) for word in gpu.throttle or ()), key=lambda word: word == NORMAL)
+    """Why its clocks are lower than they could be, what slows it down first."""
+    words = [plain(word) for word in gpu.throttle or ()]
+    return sorted(words, key=lambda word: not any(bad in word for bad in BAD))
 
 
 def is_slow(gpu: events.Gpu) -> bool:
-    return any(word != NORMAL for word in gpu.throttle or ())
+    """Whether it is really slower, and not by its settings or at its power limit."""
+    clock, most = gpu.clock_sm_mhz, gpu.clock_sm_most_mhz
+    if clock is not None and most and clock >= NEARLY * most:
+        return False
+    return any(bad in word for word in gpu.throttle or () for bad in BAD)
 
 
 def in_a_word(why: str) -> str:
-    lower = why.lower()
-    if "therm" in lower or "temp" in lower or "heat" in lower:
+    """thermal slowdown -> heat, power brake -> brake, hardware slowdown -> hardware"""
+    if "thermal" in why:
         return "heat"
-    return "brake" if "brake" in lower else why
+    return "brake" if "brake" in why else why.removesuffix(" slowdown")
 
 
 def is_gone(gpu: events.Gpu) -> bool:
     return gpu.lost or bool(gpu.error)
 
 
+def last_known(view: View) -> list[events.Gpu]:
+    """The GPUs of the newest sample; where NVML does not answer, as they were when it last did."""
+    if view.gpus is None:
+        return []
+    before = view.gpu_history.answered
+    if before is None or answers(view.gpus):
+        return view.gpus.gpus
+    told = {identity(gpu): gpu for gpu in before.gpus}
+    if not view.gpus.gpus and view.gpus.source == "nvml":
+        return before.gpus
+    return [gpu if gpu.lost else told.get(identity(gpu), gpu) for gpu in view.gpus.gpus]
+
+
 def trouble(view: View, now: float) -> str:
     """Why what is shown of the GPUs is not of now; empty where it is."""
     record = view.gpus
-    if record is None or not record.gpus:
+    if record is None:
         return ""
-    if not answers(record) and record.note:
-        return plain(record.note)
-    return age(now - record.t)
+    if answers(record) or record.source != "nvml":
+        return age(now - record.t)
+    before = view.gpu_history.answered
+    old = age(now - before.t) if before else ""
+    return f"{old} · {plain(record.note)}" if old else plain(record.note)
 
 
 def age(seconds: float) -> str:
@@ -163,7 +178,7 @@ def name_of(gpu: events.Gpu) -> str:
 def shows_ranks(view: View) -> bool:
     """Whether the ranks' processor time and memory stand in for GPUs: there are none, or the
     run computes on the CPU beside them."""
-    if view.gpus and view.gpus.gpus:
+    if last_known(view):
         return view.device == "cpu" and bool(ranks_of(view))
     return not expects_gpus(view)
 
@@ -181,9 +196,8 @@ def ranks_of(view: View) -> list[ProcessRow]:
 
 def rows_wanted(view: View) -> int:
     """Lines of the small form."""
-    if shows_ranks(view) or not (view.gpus and view.gpus.gpus):
-        return len(ranks_of(view))
-    return len(view.gpus.gpus)
+    gpus = last_known(view)
+    return len(ranks_of(view)) if shows_ranks(view) or not gpus else len(gpus)
 
 
 def _sum(part: list[tuple[int, float | None]]) -> float | None:

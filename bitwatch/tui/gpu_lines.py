@@ -19,7 +19,7 @@ from bitwatch.tui.gpu_facts import (
 HOT_C, WARM_C = 87.0, 80.0  # where a GPU does not say from where on it slows down
 WARM_BELOW_C = 5.0  # below that
 LONGEST_NAME = 16
-LONGEST_WHY = 14
+LONGEST_WHY = 18
 NA = "n/a"
 UNUSED = "not used"
 

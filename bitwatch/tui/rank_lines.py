@@ -5,7 +5,7 @@ from __future__ import annotations
 from bitwatch.record.gpu_history import of_rank
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.tui.draw import Line, bar, fit, sparks
-from bitwatch.tui.gpu_facts import GIB, ranks_of
+from bitwatch.tui.gpu_facts import GIB, last_known, ranks_of
 
 NA = "n/a"
 
@@ -41,7 +41,7 @@ def _rank(view: View, row: ProcessRow, width: int, top: float, digits: int) -> L
 
 def summary(view: View) -> Line:
     ranks = ranks_of(view)
-    line = Line("no GPU  " if not (view.gpus and view.gpus.gpus) else "on the CPU  ", "quiet")
+    line = Line("no GPU  " if not last_known(view) else "on the CPU  ", "quiet")
     line.add(str(len(ranks))).add(" ranks  cpu ", "quiet")
     line.add(f"{sum(row.cpu_percent or 0 for row in ranks):.0f}").add(" %", "quiet")
     line.add("  memory ", "quiet").add(f"{sum(row.rss_mib or 0 for row in ranks) / GIB:.1f}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch.attach.follow import Reading
 from bitwatch.record import codec, events, gpu_past, rundir
 from bitwatch.record.follow import GLANCE_BYTES, Follower
 from bitwatch.record.gpu_history import ALL, RECENT_S, GpuHistory, Recent
@@ -83,6 +84,7 @@ def test_a_lost_gpu_and_a_driver_that_does_not_answer_add_nothing() -> None:
     record.gpus[0].error = "GPU is lost"
     history.take_gpus(record)
     history.take_gpus(gpus(T + 3, note="driver 550.54"))
+    assert history.answered and history.answered.t == T + 3
     assert history.recent["GPU-0"].times == [T, T + 3]
     assert history.recent["GPU-1"].times == [T, T + 2, T + 3]
 
@@ -199,3 +201,20 @@ def test_a_week_of_aggregates_is_drawn_from_a_few_hundred_buckets(tmp_path: Path
     series = history.picture().whole[0].busy
     assert len(series.starts) <= 512 and series.starts[0] <= T - 604_800 + 120
     assert msgspec.structs.asdict(series)["last"] == (int(T), 90.0)
+
+
+def test_a_screen_gets_a_picture_of_its_own_and_more_of_it_later(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    early: list[events.Record] = [gpus(T + second) for second in range(600)]
+    write(run.samples / "2027-01-15T07.jsonl", early)
+    write(run.samples / "2027-01-15T08.jsonl", [gpus(T + 600)])
+    reading = Reading(run)
+    reading.poll()
+    first = reading.snapshot().view.gpu_history
+    assert first.recent["GPU-0"].times == [T + 600] and reading.behind
+    while reading.behind:
+        reading.fill(0.01)
+    assert reading.poll(), "there is more to show than before"
+    second = reading.snapshot().view.gpu_history
+    assert len(second.recent["GPU-0"].times) == 601 and len(first.recent["GPU-0"].times) == 1
+    assert second is not reading.state.gpu_history

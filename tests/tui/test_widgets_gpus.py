@@ -108,16 +108,26 @@ def test_an_old_sample_says_its_age_and_is_dimmed() -> None:
 
 
 def test_where_nvml_does_not_answer_the_last_known_values_stay_dimmed() -> None:
-    view = views.on_l4s()
+    view = views.on_l4s(gpu_history=gpu_views.gpu_history())
     assert view.gpus
-    view.gpus.note = "NVML does not answer"
-    drawn = lines(view)
-    assert "15.9/22.5 GiB" in drawn[1] and "NVML does not answer" in drawn[-1]
-    assert inside(view, views.NOW) <= {"quiet", "faint"}
-    view.gpus.note = "driver 550.54.15"
+    view.gpu_history.answered = msgspec.structs.replace(view.gpus, t=views.NOW - 75)
+    silent = [events.Gpu(index=gpu.index, uuid=gpu.uuid, error="does not answer")
+              for gpu in view.gpus.gpus]  # fmt: skip
+    silent[1].lost = True
+    note = "NVML does not answer: a call of the driver hangs"
+    for gpus in (silent, []):
+        view.gpus = events.Gpus(note=note, gpus=gpus, t=views.NOW)
+        drawn = lines(view, width=100)
+        assert "15.9/22.5 GiB" in drawn[1] and "18.9/22.5 GiB" in drawn[4]
+        assert ("✗ lost" in drawn[2]) == bool(gpus)
+        assert f"75 s old · {note}" in drawn[-1]
+        assert inside(view, views.NOW) <= {"quiet", "faint"}
+    view.gpus = msgspec.structs.replace(
+        view.gpu_history.answered, note="driver 550.54", t=views.NOW
+    )
     assert "accent" in inside(view, views.NOW)
-    view.gpus = events.Gpus(note="NVML does not answer", t=views.NOW)
-    assert any("NVML does not answer" in row for row in lines(view))
+    view = views.on_l4s(gpus=events.Gpus(note=note, t=views.NOW))
+    assert any(note in row for row in lines(view))
 
 
 def test_gpus_that_the_run_does_not_use_are_dimmed_and_say_little() -> None:
@@ -141,6 +151,12 @@ def test_a_slow_gpu_says_why_in_a_word_and_the_power_limit_is_normal() -> None:
     assert "warning" in roles(gpu_views.large(), "▼ heat")
     view = gpu_views.large()
     assert view.gpus
+    view.gpus.gpus[0].throttle = ["power cap", "clock setting"]
+    view.gpus.gpus[2].throttle = ["hardware slowdown"]
+    view.gpus.gpus[2].clock_sm_mhz = 2000.0
+    assert not any("▼" in row for row in lines(view)[1:4])
+    view.gpus.gpus[2].clock_sm_mhz = 900.0
+    assert "▼ hardware" in lines(view)[3]
     view.gpus.gpus[1].throttle = ["hardware \x1b[31m power brake"]
     assert "▼ brake" in lines(view)[2] and "\x1b" not in "".join(lines(view))
     narrow = lines(gpu_views.large(), width=40)

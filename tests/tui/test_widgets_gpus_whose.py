@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from bitwatch.record import events
 from bitwatch.record.view import View
-from bitwatch.record.visible import visible
 from bitwatch.tui.gpu_facts import Facts, Held, Seat
 from tests.tui import gpu_views, views
 from tests.tui.views import pid_of
@@ -75,21 +71,3 @@ def test_a_run_uses_as_many_of_the_visible_gpus_as_it_has_ranks() -> None:
     assert facts(gpu_views.eight_gpus(visible_devices="GPU-7,GPU-1", processes=[])).used == {7, 1}
     assert facts(gpu_views.eight_gpus(visible_devices=None, foreign=True)).used == set(range(8))
     assert facts(views.on_cpu(gpus=views.gpus())).used == set()
-
-
-@pytest.mark.parametrize(
-    ("value", "seen"),
-    [
-        (None, {0, 1, 2, 3}),
-        ("", set()),
-        ("-1", set()),
-        ("2,0", {0, 2}),
-        ("0,9,1", {0}),
-        ("GPU-1,GPU-3", {1, 3}),
-        ("GPU-,1", set()),
-        ("MIG-7f", set()),
-    ],
-)
-def test_visible_gpus_by_index_and_uuid(value: str | None, seen: set[int]) -> None:
-    gpus = [events.Gpu(index=index, uuid=f"GPU-{index}") for index in range(4)]
-    assert visible(gpus, value) == seen

@@ -61,7 +61,7 @@ class GpuPanel(Panel):
                 return centred(_nothing(view), width, height)
             drawn = self._blocks if self.large else rank_lines.lines
             return self._of_now(drawn(view, width, height))
-        if view.gpus and view.gpus.gpus:
+        if self._facts.gpus:
             if self.large:
                 return self._of_now(self._blocks(view, width, height))
             return self._of_now(gpu_lines.lines(self._facts, width, height))
@@ -74,8 +74,8 @@ class GpuPanel(Panel):
             if not ranks_of(view):
                 return Line("no GPU, no rank running", "quiet")
             return self._aged(rank_lines.summary(view))
-        if view.gpus and view.gpus.gpus:
-            return self._aged(gpu_lines.summary(self._facts, view.gpus.gpus, width))
+        if self._facts.gpus:
+            return self._aged(gpu_lines.summary(self._facts, self._facts.gpus, width))
         return Line("no sample yet", "quiet")
 
     def crowded(self, height: int) -> bool:
@@ -89,11 +89,11 @@ class GpuPanel(Panel):
         if shows_ranks(view):
             if view.gpus is None and view.device != "cpu":
                 return []
-            unused = len(view.gpus.gpus) if view.gpus else 0
+            unused = len(self._facts.gpus)
             words = "no GPU: ranks' CPU and memory"
             words = f"on the CPU: the {unused} GPUs are not used" if unused else words
             parts.append(Part(1, Line(words, "quiet")))
-        elif view.gpus and view.gpus.gpus:
+        elif self._facts.gpus:
             if predicted := self._facts.predicted_mib:
                 mark = Line("┼", "text").add(f" predicted {predicted / GIB:.1f} GiB", "quiet")
                 parts.append(Part(2, mark))
