@@ -206,9 +206,8 @@ def _links(gpu: events.Gpu) -> Fact:
     pcie.join(_traffic(gpu.pcie_in_mib_s, gpu.pcie_out_mib_s))
     link = Line("NVLink ", "quiet")
     if gpu.nvlink_in_mib_s is None and gpu.nvlink_out_mib_s is None:
-        link.add(NA, "quiet")
-    else:
-        link.join(_traffic(gpu.nvlink_in_mib_s, gpu.nvlink_out_mib_s))
+        return Fact("links", [pcie.add(" GiB/s", "quiet"), link.add(NA, "quiet")])
+    link.join(_traffic(gpu.nvlink_in_mib_s, gpu.nvlink_out_mib_s))
     return Fact("links", [pcie, link.add(" GiB/s", "quiet")])
 
 

@@ -57,7 +57,7 @@ def test_a_block_says_everything_about_its_gpu() -> None:
             "allocated 14.2  reserved 15.4  peak 15.0 GiB",
             "88 % busy    81° of  85°    80 of  72 W  fan n/a",
             "SM 1,290 of 2,040 MHz  memory 6,251 MHz  ECC 3 corrected",
-            "PCIe 4×16 in 3.25 out 3.05  NVLink n/a GiB/s",
+            "PCIe 4×16 in 3.25 out 3.05 GiB/s  NVLink n/a",
         ),
         block,
         strict=False,
