@@ -157,7 +157,8 @@ class Reading:
     @property
     def behind(self) -> bool:
         """Whether something old is still to be read: the history, then the other runs' records."""
-        return bool(self._follower.history) or not self._home_is_read
+        follower = self._follower
+        return bool(follower.history or follower.gpu_past) or not self._home_is_read
 
     def poll(self) -> bool:
         """Reads what is new; whether the picture may have changed."""
@@ -175,7 +176,7 @@ class Reading:
 
     def fill(self, limit_s: float) -> None:
         """Some of the history, newest attempt first; then of what `look_around` needs."""
-        if not self._follower.history:
+        if not self._follower.history and not self._follower.gpu_past:
             self._home_is_read = self._watch.read(limit_s)
             return
         self._filled = True
@@ -185,6 +186,10 @@ class Reading:
             past.piece()
             if past.done:
                 self._follower.history.pop(0)
+        while (gpu_past := self._follower.gpu_past) and time.monotonic() < deadline:
+            gpu_past.piece()
+            if gpu_past.done:
+                self._follower.gpu_past = None
 
     def look_around(self) -> None:
         """Who is there beside the live attempt. Between two pictures, for it may take a while."""
@@ -287,6 +292,7 @@ def apart(seen: View, run: RunDir) -> View:
         seen,
         run=seen.run or run.id,
         recent=list(seen.recent),
+        gpu_history=seen.gpu_history.picture(),
         loss=[(attempt, series.copy()) for attempt, series in seen.loss],
         curves={
             name: [(attempt, series.copy()) for attempt, series in curves]

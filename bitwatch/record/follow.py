@@ -19,6 +19,7 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 
 if TYPE_CHECKING:
+    from bitwatch.record.gpu_past import GpuPast
     from bitwatch.record.history import Past
 
 YOUNG_S = 30.0
@@ -47,19 +48,21 @@ class Follower:
 
     `glance` is for a listing: no samples, no readers, and of a long file only its beginning
     and its end. `newest_first` is for a screen: of a long file first only its ends, and what
-    lies between of rank 0's piece by piece, from `history`; of samples and readers' accounts,
-    where only the newest record counts, never more. `skipped` counts lines that were no record.
+    lies between of rank 0's piece by piece, from `history`, and the last minutes of the samples
+    from `gpu_past`; of readers' accounts, where only the newest record counts, never more. `skipped` counts lines that were no record.
     """
 
     def __init__(self, run: RunDir, *, glance: bool = False, newest_first: bool = False) -> None:
         self.run = run
         self.state = RunState()
         self.history: list[Past] = []
+        self.gpu_past: GpuPast | None = None
         self._glance = glance
         self._newest_first = newest_first
         self._readers: dict[Source, JournalReader] = {}
         self._found: list[tuple[Source, Path]] = []
         self._look_next = 0.0
+        self._looked_back = False
 
     @property
     def skipped(self) -> int:
@@ -78,6 +81,8 @@ class Follower:
                 fold(self.state, source, records)
             if reader.gap and not began and self._newest_first:
                 self._remember(source, path, reader.gap)
+            if source == SAMPLES and not began and self._newest_first and not self._looked_back:
+                self._look_back(path, reader.gap)
         return news
 
     def _ends(self, source: Source) -> int | None:
@@ -91,6 +96,13 @@ class Follower:
 
         if source.kind == "rank" and source.rank == 0:
             self.history.insert(0, Past(path, gap, self.state.ranks[source.attempt, 0]))
+
+    def _look_back(self, path: Path, gap: tuple[int, int] | None) -> None:
+        """Once: what comes later is read as it comes."""
+        from bitwatch.record.gpu_past import GpuPast
+
+        self._looked_back = True
+        self.gpu_past = GpuPast(path, gap, self.state)
 
     def liveness(self) -> Liveness:
         young = foreign = False

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from bitwatch.record import events
+from bitwatch.record.gpu_history import GpuHistory
 from bitwatch.record.recent import Own
 from bitwatch.record.series import Series
 
@@ -97,6 +98,7 @@ class View(msgspec.Struct, kw_only=True):
     processes: list[ProcessRow] = []
     sampled: float | None = None
     gpus: events.Gpus | None = None
+    gpu_history: GpuHistory = msgspec.field(default_factory=GpuHistory)
     alerts: list[events.Alert] = []
     leftovers: list[events.ProcessStart] = []
     past_alerts: list[events.Alert] = []

@@ -2,7 +2,8 @@
 
 One small reducer per source. A source is one file of the run directory, or the samples as a
 whole; each changes only its own part of the state (of samples and of a reader's successive
-files the newest record counts), so the order in which files arrive does
+files the newest record counts; the history of the GPUs is the same whichever comes first), so
+the order in which files arrive does
 not matter. What the parts mean together is said by `view`, never stored here.
 """
 
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from bitwatch.record import codec, curves, events
+from bitwatch.record.gpu_history import GpuHistory
 from bitwatch.record.series import Series
 
 KEPT = 500  # evaluations, checkpoints, actions, ended alerts: enough for a screen's lists
@@ -97,6 +99,7 @@ class RunState(msgspec.Struct):
     prepares: dict[int, PrepareState] = {}
     ranks: dict[tuple[int, int], RankState] = {}
     readers: dict[tuple[int, str, int, int], events.Reader] = {}
+    gpu_history: GpuHistory = msgspec.field(default_factory=GpuHistory)  # of journal and samples
 
     def newest_attempt(self) -> int:
         """The number of the newest attempt that any record names; 0 for none yet."""
@@ -116,9 +119,15 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
     if source.kind == "journal":
         for record in records:
             _journal(state.journal, record)
+            if isinstance(record, events.Minute):
+                state.gpu_history.take_minute(record)
     elif source.kind == "samples":
         for record in records:
             _sample(state.samples, record)
+            if isinstance(record, events.Gpus):
+                state.gpu_history.take_gpus(record)
+            elif isinstance(record, events.Processes):
+                state.gpu_history.take_processes(record.t, record.processes)
     elif source.kind == "prepare":
         prepare = state.prepares.setdefault(source.attempt, PrepareState())
         for record in records:

@@ -95,6 +95,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         processes=[] if over and not liveness.supervisor else _processes(state),
         sampled=state.samples.processes.t if state.samples.processes else None,
         gpus=state.samples.gpus,
+        gpu_history=state.gpu_history,
         alerts=[*(a for a in raised if a.id not in {late.id for late in after}), *after],
         leftovers=list(liveness.leftovers),
         past_alerts=list(state.journal.alert_history),

@@ -38,7 +38,7 @@ class Line:
                 self.spans[-1] = (self.spans[-1][0] + text, role)
             else:
                 self.spans.append((text, role))
-            self.width += cell_len(text)
+            self.width += len(text) if text.isascii() and text.isprintable() else cell_len(text)
         return self
 
     def join(self, other: Line) -> Line:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bitwatch.attach.playing import Playing
 from bitwatch.record import events, rundir
+from bitwatch.record.gpu_history import GpuHistory
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 
@@ -148,3 +149,10 @@ def moment(t: float, wide: bool = True) -> str:
     """As a screen says it."""
     day = "%A %-d %B %Y" if wide else "%-d %b %Y"
     return time.strftime(f"{day}, %H:%M:%S", time.localtime(t))
+
+
+def settled(history: GpuHistory) -> GpuHistory:
+    """With everything in its curves, and none of the counters that only say how it came there."""
+    while history.absorb():
+        pass
+    return GpuHistory(history.recent, history.whole, history.answered)

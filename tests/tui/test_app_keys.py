@@ -293,6 +293,6 @@ async def test_the_alerts_why_is_clickable(stage: Open) -> None:
 
 
 def test_no_two_keys_are_the_same() -> None:
-    names = [name for key in keys.KEYS for name in key.keys.split(",")]
+    names = [(key.scope, name) for key in keys.KEYS for name in key.keys.split(",")]
     assert len(names) == len(set(names))
     assert len({key.id for key in keys.KEYS}) == len(keys.KEYS)

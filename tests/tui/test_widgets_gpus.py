@@ -6,8 +6,9 @@ import msgspec
 
 from bitwatch.record import events
 from bitwatch.record.view import View
-from bitwatch.tui.widgets.gpus import HISTORY, GpuPanel
-from tests.tui import views
+from bitwatch.tui import draw
+from bitwatch.tui.widgets.gpus import GpuPanel
+from tests.tui import gpu_views, views
 
 
 def lines(view: View, width: int = 80, height: int = 8, now: float = views.NOW) -> list[str]:
@@ -21,6 +22,14 @@ def roles(view: View, text: str) -> set[str]:
     panel.show(view, views.NOW)
     spans = [span for line in panel.draw(80, 8) for span in line.spans]
     return {role for found, role in spans if text in found}
+
+
+def inside(view: View, now: float) -> set[str]:
+    """Roles of what stands inside the frame."""
+    panel = GpuPanel()
+    panel.show(view, now)
+    framed = panel.draw(80, 6)[1:-1]
+    return {role for line in framed for text, role in line.spans[1:-1] if text.strip()}
 
 
 def test_a_line_a_gpu_with_aligned_numbers() -> None:
@@ -52,8 +61,12 @@ def test_a_lost_gpu_keeps_its_line() -> None:
     assert view.gpus
     view.gpus.gpus[2] = events.Gpu(index=2, name="NVIDIA L4", error="does not answer")
     drawn = lines(view)
-    assert "2 L4 ✗ lost  does not answer" in drawn[3]
+    assert "2 L4 ✗ does not answer" in drawn[3]
     assert "18.9" in drawn[4]
+    view.gpus.gpus[2] = events.Gpu(
+        index=2, name="NVIDIA L4", lost=True, error="GPU is lost", memory_total_mib=23034.0
+    )
+    assert "2 L4 ✗ lost  22.5 GiB  GPU is lost" in lines(view)[3]
 
 
 def test_heat_and_a_full_memory_have_a_colour_besides_their_number() -> None:
@@ -76,21 +89,98 @@ def test_the_prediction_is_a_mark_in_the_bar() -> None:
     assert "┼ predicted 17.6 GiB · NVML" in drawn[-1]
 
 
-def test_the_sparkline_keeps_one_value_a_sample() -> None:
-    panel = GpuPanel()
-    for at in range(5):
-        view = views.on_l4s(gpus=views.gpus(views.NOW + at))
-        panel.show(view, views.NOW + at)
-        panel.show(view, views.NOW + at + 0.5)
-    assert [len(values) for values in panel._history.values()] == [5, 5, 5, 5]
-    for at in range(5, HISTORY + 50):
-        panel.show(views.on_l4s(gpus=views.gpus(views.NOW + at)), views.NOW + at)
-    assert {len(values) for values in panel._history.values()} == {HISTORY}
+def test_the_sparkline_comes_from_the_record() -> None:
+    before = lines(views.on_l4s(), width=100)[1]
+    after = lines(views.on_l4s(gpu_history=gpu_views.gpu_history()), width=100)[1]
+    assert not set(before) & set(draw.SPARKS) and len(set(after) & set(draw.SPARKS)) >= 2
+    assert len(before) == len(after) == 100
 
 
-def test_an_old_sample_says_its_age() -> None:
+def test_an_old_sample_says_its_age_and_is_dimmed() -> None:
     assert "61 s old" in lines(views.on_l4s(), now=views.NOW + 60.5)[-1]
+    assert "2 h 00 m old" in lines(views.on_l4s(), now=views.NOW + 7200)[-1]
     assert "old" not in lines(views.on_l4s())[-1]
+    (one,) = lines(views.on_l4s(), height=1, now=views.NOW + 60.5)
+    assert one.startswith(" 1 GPUs  61 s old  4 × L4")
+    assert inside(views.on_l4s(), views.NOW + 60.5) <= {"quiet", "faint"}
+    assert "accent" in inside(views.on_l4s(), views.NOW)
+    assert inside(views.on_cpu(), views.NOW + 60) <= {"quiet", "faint"}
+
+
+def test_where_nvml_does_not_answer_the_last_known_values_stay_dimmed() -> None:
+    view = views.on_l4s(gpu_history=gpu_views.gpu_history())
+    assert view.gpus
+    view.gpu_history.answered = msgspec.structs.replace(view.gpus, t=views.NOW - 75)
+    silent = [events.Gpu(index=gpu.index, uuid=gpu.uuid, error="does not answer")
+              for gpu in view.gpus.gpus]  # fmt: skip
+    silent[1].lost = True
+    note = "NVML does not answer: a call of the driver hangs"
+    for gpus in (silent, []):
+        view.gpus = events.Gpus(note=note, gpus=gpus, t=views.NOW)
+        drawn = lines(view, width=100)
+        assert "15.9/22.5 GiB" in drawn[1] and "18.9/22.5 GiB" in drawn[4]
+        assert ("✗ lost" in drawn[2]) == bool(gpus)
+        assert f"75 s old · {note}" in drawn[-1]
+        assert inside(view, views.NOW) <= {"quiet", "faint"}
+    view.gpus = msgspec.structs.replace(
+        view.gpu_history.answered, note="driver 550.54", t=views.NOW
+    )
+    assert "accent" in inside(view, views.NOW)
+    view = views.on_l4s(gpus=events.Gpus(note=note, t=views.NOW))
+    assert any(note in row for row in lines(view))
+
+
+def test_gpus_that_the_run_does_not_use_are_dimmed_and_say_little() -> None:
+    view = gpu_views.eight_gpus()
+    drawn = lines(view, height=10)
+    assert ["not used" in row for row in drawn[1:9]] == [True, True, False, True] + [False] * 4
+    assert "70°" not in drawn[1] and "69 W" not in drawn[1] and "┼" not in drawn[1]
+    assert "70°" in drawn[5] and "69 W" in drawn[5] and "┼" in drawn[5]
+    panel = GpuPanel()
+    panel.show(view, views.NOW)
+    framed = panel.draw(80, 10)
+    assert {role for _, role in framed[1].spans[2:-2]} <= {"quiet", "faint"}
+    assert framed[1].text.index("/22.5") == framed[5].text.index("/22.5")
+    (one,) = lines(view, width=100, height=1)
+    assert "8 × L4  ✗ 1 lost  4 used  15.8/22.5 GiB" in one
+
+
+def test_a_slow_gpu_says_why_in_a_word_and_the_power_limit_is_normal() -> None:
+    drawn = lines(gpu_views.large())
+    assert "▼ heat" in drawn[4] and not any("▼" in row for row in drawn[1:4])
+    assert "warning" in roles(gpu_views.large(), "▼ heat")
+    view = gpu_views.large()
+    assert view.gpus
+    view.gpus.gpus[0].throttle = ["power cap", "clock setting"]
+    view.gpus.gpus[2].throttle = ["hardware slowdown"]
+    view.gpus.gpus[2].clock_sm_mhz = 2000.0
+    assert not any("▼" in row for row in lines(view)[1:4])
+    view.gpus.gpus[2].clock_sm_mhz = 900.0
+    assert "▼ hardware" in lines(view)[3]
+    view.gpus.gpus[1].throttle = ["hardware \x1b[31m power brake"]
+    assert "▼ brake" in lines(view)[2] and "\x1b" not in "".join(lines(view))
+    narrow = lines(gpu_views.large(), width=40)
+    assert all(len(row) <= 40 for row in narrow) and "18.9" in narrow[4]
+    (one,) = lines(gpu_views.large(), height=1)
+    assert "▼ heat" in one
+
+
+def test_heat_is_judged_by_the_gpus_own_threshold() -> None:
+    view = gpu_views.large()
+    assert view.gpus
+    view.gpus.gpus[0].slowdown_c = 72.0
+    view.gpus.gpus[1].slowdown_c = 70.0
+    assert roles(view, "71°") == {"warning"} and roles(view, "70°") == {"bad"}
+
+
+def test_a_run_on_the_cpu_beside_gpus_shows_its_ranks() -> None:
+    view = views.on_cpu(gpus=views.gpus())
+    drawn = lines(view, height=4)
+    assert "rank 0" in drawn[1] and "the 4 GPUs are not used" in drawn[-1]
+    (one,) = lines(view, height=1)
+    assert "on the CPU  2 ranks  cpu 201 %" in one
+    view.processes = []
+    assert "not used" in lines(view)[1]
 
 
 def test_without_a_driver_the_ranks_stand_in() -> None:

@@ -17,6 +17,7 @@ from bitwatch.attach.offer import offers
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
+from bitwatch.tui.gpu_facts import rows_wanted
 from bitwatch.tui.host import Host
 from bitwatch.tui.remedies import remedies
 from bitwatch.tui.screens.run_keys import RunKeys
@@ -123,6 +124,7 @@ class Dashboard(RunKeys):
         for panel in self.panels:
             panel.set_class(panel.id == self._maximised, "-maximised")
         self.readers.listed = self._maximised == "readers"
+        self.gpus.large = self._maximised == "gpus"
         self.alerts.rows = 2 if self._layout == FULL else 1
         self._fit(self.view)
         self.name_keys()
@@ -134,7 +136,7 @@ class Dashboard(RunKeys):
             for panel in (gpus, readers, processes):
                 panel.styles.height = "1fr"
             return
-        rows = max(1, _gpu_rows(view))
+        rows = max(1, rows_wanted(view))
         if self._layout == FULL:
             self._rows = max(self._rows, processes.wanted())
             if view.state in END_STATES:
@@ -216,6 +218,8 @@ class Dashboard(RunKeys):
             doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
             if self.processes.tagged:
                 doing.add("untag")
+        if self.gpus.large and self.gpus.has_focus:
+            doing = doing - {"tree", "log", "smooth"} | {"gpu_span"}
         return doing
 
     def on_descendant_focus(self) -> None:
@@ -233,7 +237,9 @@ class Dashboard(RunKeys):
     def _press(self, name: str) -> None:
         key = keys.by_name(name)
         if key is not None:
-            self.call_later(self.run_action, key.id)
+            panel = self.focused  # which answers first, as to a pressed key
+            mine = panel is not None and hasattr(panel, f"action_{key.id.partition('(')[0]}")
+            self.call_later((panel if panel and mine else self).run_action, key.id)
 
     def action_detach(self) -> None:
         self.host.detach()
@@ -253,9 +259,3 @@ class Dashboard(RunKeys):
     def action_smooth(self) -> None:
         self.loss.smooth = not self.loss.smooth
         self.loss.repaint()
-
-
-def _gpu_rows(view: View) -> int:
-    if view.gpus and view.gpus.gpus:
-        return len(view.gpus.gpus)
-    return sum(row.role == "rank" for row in view.processes)
