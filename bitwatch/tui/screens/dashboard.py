@@ -18,8 +18,10 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
 from bitwatch.tui.host import Host
+from bitwatch.tui.kept import Kept, Value
 from bitwatch.tui.remedies import remedies
 from bitwatch.tui.screens.run_keys import RunKeys
+from bitwatch.tui.where import pressed
 from bitwatch.tui.widgets.alerts import AlertBar
 from bitwatch.tui.widgets.footer import KeyFooter
 from bitwatch.tui.widgets.gpus import GpuPanel
@@ -79,6 +81,8 @@ class Dashboard(RunKeys):
     def on_mount(self) -> None:
         self._arrange()
         self._paint()
+        if self._maximised:
+            self.query_one(f"#{self._maximised}").focus()
 
     # -- pictures -------------------------------------------------------------------------
 
@@ -170,12 +174,23 @@ class Dashboard(RunKeys):
             self._arrange()
         self.processes.focus()
 
+    def kept(self) -> tuple[str, dict[str, dict[str, Value]]]:
+        """What fills the screen, and how each panel stands: for the next attach."""
+        panels = {str(panel.id): kept for panel in self.panels if (kept := panel.kept())}
+        return self._maximised, panels
+
+    def restore(self, kept: Kept) -> None:
+        """Before it is mounted."""
+        for panel in self.panels:
+            panel.restore(kept.panels.get(str(panel.id), {}))
+        if kept.maximised in [panel.id for panel in self.panels]:
+            self._maximised = kept.maximised
+
     # -- keys -----------------------------------------------------------------------------
 
     def name_keys(self) -> None:
         view = self.view
-        doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
-        doing.add("app.command_palette")
+        doing = {"detach", "why", "logs", "pause", "tree", "log-scale", "smooth", "help", "palette"}
         if view.attempt and view.state not in END_STATES and not view.foreign:
             doing.add("stop")
         if view.state == "stalled":
@@ -187,8 +202,8 @@ class Dashboard(RunKeys):
         if self._layout != FULL and self._maximised != "processes":
             doing.discard("tree")
         if self.at_processes:
-            doing |= {"filter", "sort(1)", "tag", "details", "signal"}
-            doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
+            doing |= {"filter", "sort", "tag", "details", "signal"}
+            doing -= {"logs", "pause", "log-scale", "smooth"}  # room for what is about processes
             if self.processes.tagged:
                 doing.add("untag")
         self.footer.show_keys(keys.footer(doing))
@@ -206,9 +221,8 @@ class Dashboard(RunKeys):
         self._press(message.key)
 
     def _press(self, name: str) -> None:
-        key = keys.by_name(name)
-        if key is not None:
-            self.call_later(self.run_action, key.id)
+        if each := pressed(self, name):
+            self.call_later(self.app.run_action, each.key.action, each.node)
 
     def action_detach(self) -> None:
         self.host.detach()

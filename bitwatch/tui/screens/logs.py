@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -15,16 +14,14 @@ from textual.widgets import Log
 
 from bitwatch.logs import Tail
 from bitwatch.record.rundir import RunDir
+from bitwatch.tui import keys
 
 POLL_S = 0.3
 LINES = 5000  # kept on the screen; the files have them all
 
 
 class Logs(ModalScreen[None]):
-    BINDINGS = [
-        Binding("escape,q,l", "close", show=False),
-        Binding("f,end,G", "follow", show=False),
-    ]
+    BINDINGS = [*keys.bindings("logs", "page"), keys.closing("logs")]
 
     class Printed(Message):
         def __init__(self, lines: list[str], nothing_yet: bool) -> None:

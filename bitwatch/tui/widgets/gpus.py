@@ -23,7 +23,6 @@ NA = "n/a"
 
 class GpuPanel(Panel):
     default_id = "gpus"
-    number = "1"
     title = "GPUs"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:

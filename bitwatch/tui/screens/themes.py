@@ -1,0 +1,84 @@
+"""The themes: each with its colours in a line, and seen on the whole screen before it is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.theme import Theme
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from bitwatch.tui import keys
+from bitwatch.tui.draw import clip, plain
+from bitwatch.tui.themes import variables_of
+
+NAME_CELLS = 13
+SWATCHES = ("accent", "fine", "warning", "bad", "text", "quiet")
+
+
+class Themes(ModalScreen[str | None]):
+    """Dismissed with the theme that is wanted; without one, the old one is back."""
+
+    BINDINGS = [*keys.bindings("themes", "choice"), keys.closing("theme")]
+    AUTO_FOCUS = "#themes"
+
+    def __init__(self, themes: Sequence[Theme]) -> None:
+        super().__init__()
+        self._themes = list(themes)
+        self._before = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog themes") as dialog:
+            dialog.border_title = "Theme"
+            takes, closes = keys.name("theme-keep"), keys.name("theme-back")
+            dialog.border_subtitle = Content(f"{takes} keeps · {closes} goes back")
+            yield OptionList(
+                *(Option(_line(theme), id=str(at)) for at, theme in enumerate(self._themes)),
+                id="themes",
+                markup=False,
+            )
+
+    def on_mount(self) -> None:
+        self._before = self.app.theme
+        names = [theme.name for theme in self._themes]
+        if self._before in names:
+            self.query_one(OptionList).highlighted = names.index(self._before)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if self._before:  # before that it is only the first line
+            self.app.theme = self._themes[event.option_index].name
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._themes[event.option_index].name)
+
+    def action_keep(self) -> None:
+        at = self.query_one(OptionList).highlighted
+        self.dismiss(None if at is None else self._themes[at].name)
+
+    def action_move(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        options.action_cursor_down() if by > 0 else options.action_cursor_up()
+
+    def action_close(self) -> None:
+        self.app.theme = self._before
+        self.dismiss(None)
+
+
+def _line(theme: Theme) -> Content:
+    """Its name in its own colours, and one block of each of the others, on its ground."""
+    named = variables_of(theme)
+    colours = {
+        "accent": theme.accent or theme.primary,
+        "warning": theme.warning or theme.primary,
+        "text": theme.foreground or "",
+        **{name: named[name] for name in ("fine", "bad", "quiet")},
+    }
+    ground = theme.background or ""
+    name = clip(plain(theme.name), NAME_CELLS)
+    parts = [(f" {name:<{NAME_CELLS}} ", f"{colours['text']} on {ground}")]
+    parts += [("██ ", f"{colours[role]} on {ground}") for role in SWATCHES]
+    return Content.assemble(*parts)

@@ -1,0 +1,65 @@
+"""Which keys of the table do something on a screen, and on what: for the help and the palette.
+
+Asked of what is bound, so that neither can name a key that nothing has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.widget import Widget
+
+from bitwatch.tui import keys
+from bitwatch.tui.keys import Key
+
+
+class Bound(NamedTuple):
+    """An action, and the widget or the screen that it is done by."""
+
+    key: Key
+    node: DOMNode
+
+
+def bound(screen: Screen[Any]) -> list[Bound]:
+    """What there is on it: first of what has the focus, outwards to the screen, then of the
+    parts that could have the focus."""
+    found: dict[str, Bound] = {}
+    for node in _nodes(screen):
+        for key in keys.table():
+            if key.id not in found and _has(node, key):
+                found[key.id] = Bound(key, node)
+    return list(found.values())
+
+
+def pressed(screen: Screen[Any], name: str) -> Bound | None:
+    """What a key does that stands on the screen, and was clicked."""
+    return next((each for each in bound(screen) if name and each.key.name == name), None)
+
+
+def scopes(screen: Screen[Any]) -> list[str]:
+    """Of what has the focus, outwards: where one is."""
+    found: dict[str, None] = {}
+    for node in _inside_out(screen):
+        found |= dict.fromkeys(key.scope for key in keys.table() if _has(node, key))
+    return list(found)
+
+
+def _inside_out(screen: Screen[Any]) -> list[DOMNode]:
+    focused = screen.focused
+    return list(focused.ancestors_with_self) if focused is not None else [screen, screen.app]
+
+
+def _nodes(screen: Screen[Any]) -> list[DOMNode]:
+    parts = (part for part in screen.walk_children(Widget) if part.can_focus)
+    return [*_inside_out(screen), *parts]
+
+
+def _has(node: DOMNode, key: Key) -> bool:
+    """A key that only closes here what it has opened is no action of this place."""
+    return any(
+        binding.id == key.id and binding.action == key.action
+        for listed in node._bindings.key_to_bindings.values()
+        for binding in listed
+    )
