@@ -25,7 +25,7 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui import keys
 from bitwatch.tui.host import Commands
-from bitwatch.tui.kept import Value
+from bitwatch.tui.kept import Kept, Value
 from bitwatch.tui.looks import Looks, Wishes
 from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import DEFAULT
@@ -135,6 +135,7 @@ class Bitwatch(Looks):
         made = Dashboard(run, self, first)
         if self.wishes.keeping is not None:
             made.restore(self.wishes.keeping.before)
+            self.wishes.keeping.begin(Kept(self.chosen_theme, *made.kept()))
         return made
 
     def _follow(self, source: Source) -> None:

@@ -52,6 +52,11 @@ class Keeping:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
+    def begin(self, now: Kept) -> None:
+        """How it stands without a change: nothing of that is written."""
+        with self._lock:
+            self._written = self._wanted = _fields(now)
+
     def note(self, now: Kept) -> None:
         wanted = _fields(now)
         with self._lock:

@@ -36,6 +36,8 @@ class UnknownKey(Exception):
 def key_of(written: str) -> str:
     """Textual's name of a key as a person writes it. Raises UnknownKey."""
     word = written.strip()
+    if word in SIGNS.values():
+        return next(key for key, sign in SIGNS.items() if sign == word)
     if len(word) == 1:
         return str(_character_to_key(word))
     *modifiers, last = word.split("+") if not word.endswith("++") else [*word[:-2].split("+"), "+"]

@@ -63,9 +63,9 @@ KEYS = (
     Key("full_stop,f6", "sort(1)", "sort", "Processes by the next column, in a list.", id="sort"),
     Key("comma", "sort(-1)", "sort back", "By the previous column.", footer=False, id="sort-back"),
     Key("I", "reverse", "reverse", "Sort the other way round.", footer=False, id="reverse"),
-    Key("K,f9", "signal", "signal", "Send a signal to the marked processes or the selected one, after a question.", id="signal"),
+    Key("K,f9", "signal", "signal", "A signal to the marked or the selected processes; asks first.", id="signal"),
     Key("enter", "details", "details", "All that can be known of the selected process.", id="details"),
-    Key("space", "tag", "tag", "Mark the selected process for a signal; again takes it away.", id="tag"),
+    Key("space", "tag", "tag", "Mark the process for a signal; again takes it away.", id="tag"),
     Key("u,U", "untag", "untag", "Take all marks away.", id="untag"),
     Key("l", "logs", "logs", "What the ranks and torchrun print, as it comes.", id="logs"),
     Key("p,Z", "pause", "pause", "Hold the picture still; reading goes on.", id="pause"),
@@ -78,7 +78,7 @@ KEYS = (
     Key("4", "panel('processes')", "processes", "The same for the processes.", footer=False, id="processes"),
     Key("tab", "app.focus_next", "next panel", "Go from panel to panel.", footer=False, id="next-panel"),
     Key("shift+tab", "app.focus_previous", "panel before", "And back.", footer=False, id="previous-panel"),
-    Key("escape", "restore", "all panels", "Back from a panel that fills the screen; before that, the filter away.", footer=False, id="restore"),
+    Key("escape", "restore", "all panels", "Takes the filter away; then back to all panels.", footer=False, id="restore"),
     Key("T", "app.themes", "theme", "Other colours, seen before they are chosen.", footer=False, id="theme"),
     Key("question_mark,h,f1", "app.help", "help", "This page.", id="help"),
     Key("ctrl+p", "app.command_palette", "palette", "Everything that a key does, by its name.", id="palette"),
@@ -140,6 +140,7 @@ SCOPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "picker": ("Where a run is chosen", ()),
 }
 PANEL_SCOPES = ("", "list", "curves", "gpus", "replay")
+EVERYWHERE = ("help", "palette")
 HELPED = {"page", "themes", "dialog", "plan", "picker"}  # screens of their own
 PANELS = ("gpus", "readers", "loss", "processes")
 OPENERS = ("help", "why", "stacks", "logs", "details", "theme")  # their keys close their pages too
@@ -192,7 +193,7 @@ def bindings(*scopes: str) -> list[BindingType]:
         _bound(key, key.action) for key in KEYS if key.scope in (scopes or ("",))
     ]
     if HELPED.intersection(scopes):
-        found += [_bound(key, key.action) for key in KEYS if key.id in ("help", "palette")]
+        found += [_bound(key, key.action) for key in KEYS if key.id in EVERYWHERE]
     return found
 
 

@@ -41,7 +41,7 @@ class Looks(App[None]):
         keys.use(wishes.keys)
         self.set_keymap(keys.given())
         self.wishes = wishes
-        self._chosen_theme = wishes.keeping.before.theme if wishes.keeping else ""
+        self.chosen_theme = wishes.keeping.before.theme if wishes.keeping else ""
         for name in list(self.available_themes):
             if name != self.theme:
                 self.unregister_theme(name)
@@ -68,7 +68,7 @@ class Looks(App[None]):
 
     def keep(self) -> None:
         if self.wishes.keeping is not None:
-            self.wishes.keeping.note(Kept(self._chosen_theme, *self.standing()))
+            self.wishes.keeping.note(Kept(self.chosen_theme, *self.standing()))
 
     # -- themes -----------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class Looks(App[None]):
         """From now on; the next time too, unless the user's file names another one."""
         if name is None:
             return
-        self.theme = self._chosen_theme = name
+        self.theme = self.chosen_theme = name
         self.keep()
         if self.wishes.theme not in ("", name):
             file = configuration.user_file()

@@ -39,10 +39,12 @@ def pressed(screen: Screen[Any], name: str) -> Bound | None:
 
 
 def scopes(screen: Screen[Any]) -> list[str]:
-    """Of what has the focus, outwards: where one is."""
+    """Of what has the focus, outwards: where one is. The help and the palette are everywhere."""
     found: dict[str, None] = {}
+    table = [key for key in keys.KEYS if key.id not in keys.EVERYWHERE]
     for node in _inside_out(screen):
-        found |= dict.fromkeys(key.scope for key in keys.table() if _has(node, key))
+        there = {key.scope: None for key in table if _has(node, key)}
+        found |= dict.fromkeys(sorted(there, key=lambda scope: not keys.SCOPES[scope][1]))
     return list(found)
 
 

@@ -13,7 +13,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from bitwatch.tui import keys
-from bitwatch.tui.draw import clip, plain
+from bitwatch.tui.draw import fit, plain
 from bitwatch.tui.themes import variables_of
 
 NAME_CELLS = 13
@@ -30,25 +30,27 @@ class Themes(ModalScreen[str | None]):
         super().__init__()
         self._themes = list(themes)
         self._before = ""
+        lines = (Option(_line(theme, False)) for theme in themes)
+        self._list = OptionList(*lines, id="themes", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog themes") as dialog:
             dialog.border_title = "Theme"
             takes, closes = keys.name("theme-keep"), keys.name("theme-back")
             dialog.border_subtitle = Content(f"{takes} keeps · {closes} goes back")
-            yield OptionList(
-                *(Option(_line(theme), id=str(at)) for at, theme in enumerate(self._themes)),
-                id="themes",
-                markup=False,
-            )
+            yield self._list
 
     def on_mount(self) -> None:
         self._before = self.app.theme
         names = [theme.name for theme in self._themes]
         if self._before in names:
-            self.query_one(OptionList).highlighted = names.index(self._before)
+            self._list.highlighted = names.index(self._before)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """The mark is a sign, for the colours of the line are those of its theme."""
+        for at, theme in enumerate(self._themes):
+            line = _line(theme, at == event.option_index)
+            event.option_list.replace_option_prompt_at_index(at, line)
         if self._before:  # before that it is only the first line
             self.app.theme = self._themes[event.option_index].name
 
@@ -56,19 +58,18 @@ class Themes(ModalScreen[str | None]):
         self.dismiss(self._themes[event.option_index].name)
 
     def action_keep(self) -> None:
-        at = self.query_one(OptionList).highlighted
+        at = self._list.highlighted
         self.dismiss(None if at is None else self._themes[at].name)
 
     def action_move(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        options.action_cursor_down() if by > 0 else options.action_cursor_up()
+        self._list.action_cursor_down() if by > 0 else self._list.action_cursor_up()
 
     def action_close(self) -> None:
         self.app.theme = self._before
         self.dismiss(None)
 
 
-def _line(theme: Theme) -> Content:
+def _line(theme: Theme, chosen: bool) -> Content:
     """Its name in its own colours, and one block of each of the others, on its ground."""
     named = variables_of(theme)
     colours = {
@@ -78,7 +79,8 @@ def _line(theme: Theme) -> Content:
         **{name: named[name] for name in ("fine", "bad", "quiet")},
     }
     ground = theme.background or ""
-    name = clip(plain(theme.name), NAME_CELLS)
-    parts = [(f" {name:<{NAME_CELLS}} ", f"{colours['text']} on {ground}")]
+    name = plain(theme.name)
+    mark = "▸" if chosen else " "
+    parts = [(f"{mark} {fit(name, NAME_CELLS)} ", f"{colours['text']} on {ground}")]
     parts += [("██ ", f"{colours[role]} on {ground}") for role in SWATCHES]
     return Content.assemble(*parts)
