@@ -102,6 +102,7 @@ def ask(name: str, configured: Plan, blocked: bool, chosen: Look | None) -> str 
     if not launchable(msgspec.to_builtins(configured)):
         return None if blocked else AS_IS
     chosen = chosen or look()
+    greys_if_dumb()
     app = Bitwatch(
         None,
         commands,
@@ -140,6 +141,7 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
     from bitwatch.tui.screens.picker import Picker
 
     chosen = chosen or look()
+    greys_if_dumb()
     app = Bitwatch(
         feed,
         commands,
@@ -162,6 +164,12 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
         return Left(run, seen)
     _restore_terminal()
     return Left(run, seen, _tell(error, run), _first_line(error))
+
+
+def greys_if_dumb() -> None:
+    """A terminal that names itself one without colours would get all of them from Textual."""
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        os.environ["NO_COLOR"] = "1"  # which Textual takes out of it again
 
 
 def _run(app: Bitwatch) -> BaseException | None:

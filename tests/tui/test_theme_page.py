@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bitwatch import config as configuration
+from bitwatch.tui import start
+from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.kept import NAME, Keeping, read
-from bitwatch.tui.screens.themes import Themes
+from bitwatch.tui.looks import Looks, Wishes
+from bitwatch.tui.palette import SIXTEEN
+from bitwatch.tui.screens.themes import SWATCHES, Themes
 from bitwatch.tui.themes import load
+from tests.tui import recorded
 from tests.tui.conftest import Open, Stage
 from tests.tui.test_themes import GOOD
 
@@ -101,3 +107,40 @@ async def test_a_file_written_meanwhile_is_there_and_a_broken_one_is_said(
         assert said.startswith(f"{bad}: colors.bad: ") and "contrast" in said
         await at.press("up", "enter")
         assert at.app.theme == "mine" and ground(at) == "#000000"
+
+
+async def test_with_sixteen_colours_it_shows_those(
+    stage: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    async with stage() as at:
+        assert at.app.console.color_system == "standard"
+        await at.press("T", "down")
+        assert "Theme · 16 colours" in at.text()
+        rows = at.app.screen._compositor.render_strips(at.app.size)
+        row = next(row for row in rows if "▸ colour-blind" in row.text)
+        drawn = [s.style.color.triplet for s in row if s.style and s.style.color and "██" in s.text]
+        assert [tuple(each or ()) for each in drawn] == [SIXTEEN[role][0] for role in SWATCHES]
+
+
+@pytest.mark.parametrize(("term", "greys"), [("dumb", True), ("", True), ("xterm", False)])
+def test_a_terminal_without_colours_gets_greys(
+    monkeypatch: pytest.MonkeyPatch, term: str, greys: bool
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    start.greys_if_dumb()
+    assert Looks(load()[0], "dark", Wishes()).no_color is greys
+
+
+@pytest.mark.parametrize(("size", "theme"), [((60, 15), "light"), ((120, 40), "dark")])
+def test_the_picture(
+    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int], theme: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    source = recorded.Fixed(run := recorded.make(tmp_path), recorded.seen(run))
+    app = Bitwatch(source, recorded.Remembered(), load(tmp_path)[0], theme)
+    assert snap_compare(app, terminal_size=size, press=["T"])

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
+from textual.color import Color
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.theme import Theme
 from textual.widgets import OptionList
-from textual.widgets.option_list import Option
 
 from bitwatch.tui import keys
 from bitwatch.tui.draw import fit, plain
+from bitwatch.tui.palette import SIXTEEN
 from bitwatch.tui.themes import variables_of
 
 NAME_CELLS = 13
@@ -30,12 +31,11 @@ class Themes(ModalScreen[str | None]):
         super().__init__()
         self._themes = list(themes)
         self._before = ""
-        lines = (Option(_line(theme, False)) for theme in themes)
-        self._list = OptionList(*lines, id="themes", markup=False)
+        self._list = OptionList(*(theme.name for theme in themes), id="themes", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog themes") as dialog:
-            dialog.border_title = "Theme"
+            dialog.border_title = "Theme · 16 colours" if self._sixteen() else "Theme"
             takes, closes = keys.name("theme-keep"), keys.name("theme-back")
             dialog.border_subtitle = Content(f"{takes} keeps · {closes} goes back")
             yield self._list
@@ -49,10 +49,14 @@ class Themes(ModalScreen[str | None]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """The mark is a sign, for the colours of the line are those of its theme."""
         for at, theme in enumerate(self._themes):
-            line = _line(theme, at == event.option_index)
+            line = _line(theme, at == event.option_index, self._sixteen())
             event.option_list.replace_option_prompt_at_index(at, line)
         if self._before:  # before that it is only the first line
             self.app.theme = self._themes[event.option_index].name
+
+    def _sixteen(self) -> bool:
+        """There the themes are but two, as the terminal colours them."""
+        return self.app.console.color_system == "standard"
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._themes[event.option_index].name)
@@ -69,7 +73,7 @@ class Themes(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def _line(theme: Theme, chosen: bool) -> Content:
+def _line(theme: Theme, chosen: bool, sixteen: bool) -> Content:
     """Its name in its own colours, and one block of each of the others, on its ground."""
     named = variables_of(theme)
     colours = {
@@ -78,6 +82,9 @@ def _line(theme: Theme, chosen: bool) -> Content:
         "text": theme.foreground or "",
         **{name: named[name] for name in ("fine", "bad", "quiet")},
     }
+    if sixteen:
+        at = 0 if theme.dark else 1
+        colours = {role: Color(*SIXTEEN[role][at]).hex for role in colours}
     ground = theme.background or ""
     name = plain(theme.name)
     mark = "▸" if chosen else " "
