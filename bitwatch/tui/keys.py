@@ -33,9 +33,10 @@ class Key:
 
     def __post_init__(self) -> None:
         if not self.id:
-            words = re.sub(r"[^a-z0-9]+", "-", self.action.removeprefix("app.").lower())
-            words = words.strip("-")
-            object.__setattr__(self, "id", f"{self.scope}-{words}" if self.scope else words)
+            words = self.action.removeprefix("app.").replace("(1)", "").replace("(-", "-back-")
+            words = re.sub(r"[^a-z0-9]+", "-", words.lower().replace("-back-1)", "-back"))
+            words = f"{self.scope}-{words}" if self.scope else words
+            object.__setattr__(self, "id", words.strip("-"))
 
     @property
     def all(self) -> list[str]:
@@ -129,7 +130,8 @@ SCOPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "page": ("On every page", ()),
     "stacks": ("On the page of stacks", ("page",)),
     "logs": ("On the page of logs", ("page",)),
-    "alerts": ("On the page of alerts", ("page",)),
+    "alerts": ("On the page of alerts", ()),
+    "alert": ("On the page of one alert", ("page",)),
     "themes": ("On the page of themes", ()),
     "dialog": ("In every question", ()),
     "buttons": ("In a question with buttons", ("dialog",)),
@@ -141,7 +143,16 @@ SCOPES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 PANEL_SCOPES = ("", "list", "curves", "gpus", "replay")
 EVERYWHERE = ("help", "palette")
-HELPED = {"page", "themes", "dialog", "plan", "picker"}  # screens of their own
+HELPED = {
+    "page",
+    "logs",
+    "alerts",
+    "alert",
+    "themes",
+    "dialog",
+    "plan",
+    "picker",
+}  # screens of their own
 PANELS = ("gpus", "readers", "loss", "processes")
 OPENERS = ("help", "why", "stacks", "logs", "details", "theme")  # their keys close their pages too
 NEEDED = (

@@ -52,6 +52,9 @@ class Looks(App[None]):
         if before not in {each.name for each in themes}:
             self.unregister_theme(before)
 
+    def on_unmount(self) -> None:
+        keys.use({})
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables_of(self.current_theme)
 

@@ -73,7 +73,7 @@ def _apart(found: Mapping[str, str], file: Path | str) -> None:
             if both and not set(both) <= _both_by_default(mine, other):
                 key, where = written(both[0]), SCOPES[_inner(mine, other)][0].lower()
                 raise ConfigError(
-                    f'{file}: keys.{id}: {where} "{key}" is {other.id} already ({_said(other)}); '
+                    f'{file}: keys.{id}: {where} "{key}" belongs to {other.id} already ({_said(other)}); '
                     f"take another key, or give {other.id} another one too"
                 )
 

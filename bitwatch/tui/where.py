@@ -26,10 +26,11 @@ def bound(screen: Screen[Any]) -> list[Bound]:
     """What there is on it: first of what has the focus, outwards to the screen, then of the
     parts that could have the focus."""
     found: dict[str, Bound] = {}
-    for node in _nodes(screen):
-        for key in keys.table():
-            if key.id not in found and _has(node, key):
-                found[key.id] = Bound(key, node)
+    table = keys.table()
+    parts = (part for part in screen.walk_children(Widget) if part.can_focus)
+    for node in [*_inside_out(screen), *parts]:
+        for key in _of(node, table):
+            found.setdefault(key.id, Bound(key, node))
     return list(found.values())
 
 
@@ -43,7 +44,7 @@ def scopes(screen: Screen[Any]) -> list[str]:
     found: dict[str, None] = {}
     table = [key for key in keys.KEYS if key.id not in keys.EVERYWHERE]
     for node in _inside_out(screen):
-        there = {key.scope: None for key in table if _has(node, key)}
+        there = {key.scope: None for key in _of(node, table)}
         found |= dict.fromkeys(sorted(there, key=lambda scope: not keys.SCOPES[scope][1]))
     return list(found)
 
@@ -53,15 +54,8 @@ def _inside_out(screen: Screen[Any]) -> list[DOMNode]:
     return list(focused.ancestors_with_self) if focused is not None else [screen, screen.app]
 
 
-def _nodes(screen: Screen[Any]) -> list[DOMNode]:
-    parts = (part for part in screen.walk_children(Widget) if part.can_focus)
-    return [*_inside_out(screen), *parts]
-
-
-def _has(node: DOMNode, key: Key) -> bool:
+def _of(node: DOMNode, table: list[Key]) -> list[Key]:
     """A key that only closes here what it has opened is no action of this place."""
-    return any(
-        binding.id == key.id and binding.action == key.action
-        for listed in node._bindings.key_to_bindings.values()
-        for binding in listed
-    )
+    listed = node._bindings.key_to_bindings.values()
+    there = {(binding.id, binding.action) for bindings in listed for binding in bindings}
+    return [key for key in table if (key.id, key.action) in there]
