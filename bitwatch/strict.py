@@ -102,6 +102,8 @@ def _sentence(message: str, kind: type, table: dict[str, Any]) -> str:
         full = f"{key}.{missing[1]}" if key else missing[1]
         what = "section" if _struct_of(_type_at(kind, full)) else "key"
         return f"{full}: this {what} is missing and has no default"
+    if key.endswith("[...]"):  # in a table of any keys
+        key = _wrong_entry(kind, table, key.removesuffix("[...]"))
     wanted = _type_at(kind, key)
     value = _value_at(table, key)
     if (key, value) == ("data.start_method", "forkserver"):
@@ -112,8 +114,21 @@ def _sentence(message: str, kind: type, table: dict[str, Any]) -> str:
     return f"{key}: must be {_describe(wanted)}, not {toml_value(value)}"
 
 
+def _wrong_entry(kind: Any, table: Any, key: str) -> str:
+    """The first entry of a table that is of another type than all of its entries must be."""
+    entry = typing.get_args(_type_at(kind, key))[1]
+    for name, value in _value_at(table, key).items():
+        try:
+            msgspec.convert(value, entry)
+        except msgspec.ValidationError:
+            return f"{key}.{name}"
+    return key
+
+
 def _type_at(kind: Any, key: str) -> Any:
     for part in key.split(".") if key else ():
+        if typing.get_origin(kind) is dict:
+            return typing.get_args(kind)[1]
         if _struct_of(kind) is None:
             return kind
         kind = {f.encode_name: f.type for f in msgspec.structs.fields(kind)}[part]

@@ -114,7 +114,7 @@ def _by_file(run: RunDir, attempt: int, correction: str, by: str) -> str:
     if wish := wished.read(run, attempt):
         return f"attempt {attempt} is being relaunched already, as {wish.by} asked"
     if stopping.read(run, attempt):
-        raise RunDirError(f"attempt {attempt} is stopping; R relaunches it when it has ended")
+        raise RunDirError(f"attempt {attempt} is stopping; key R relaunches it when it has ended")
     words = wished.following(run, attempt, correction).words
     wished.ask(run, attempt, correction, by)
     wished.stop_for(run, attempt, by)

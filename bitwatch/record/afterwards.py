@@ -85,7 +85,7 @@ def left_of_watched(found: Sequence[Left], number: int, now: float) -> Iterator[
             severity="warning",
             text=f"{many} of this training live on after its launcher",
             evidence=alert.evidence,
-            next="c lists them, and asks before it ends them",
+            next="key c lists them, and asks before it ends them",
             attempt=number,
             t=now,
             m=0.0,

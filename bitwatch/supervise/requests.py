@@ -42,7 +42,7 @@ def _relaunch(to: Supervisor, request: Request) -> tuple[bool, str]:
     if wish := relaunch.read(to.run, to.attempt):
         return True, f"{on} is being relaunched already, as {wish.by} asked"
     if stopping.read(to.run, to.attempt):
-        return False, f"{on} is stopping; R relaunches it when it has ended"
+        return False, f"{on} is stopping; key R relaunches it when it has ended"
     try:
         words = relaunch.following(to.run, to.attempt, request.correction).words
         to.wish = relaunch.ask(to.run, to.attempt, request.correction, request.by)

@@ -63,7 +63,8 @@ def said(found: Result) -> str:
     parts += [*found.closed, *found.taken_over]
     if found.confirm:
         parts.append(
-            f"{counted(len(found.confirm), 'process')} may be somebody's: K in panel 4 ends one"
+            f"{counted(len(found.confirm), 'process')} may be somebody's: "
+            "look at the processes (key 4), key K ends one"
         )
     return "; ".join([*parts, *found.notes]) or "nothing is left of ended attempts"
 

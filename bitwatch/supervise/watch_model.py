@@ -26,7 +26,7 @@ def another_model(view: View) -> Iterator[events.Alert]:
         severity="error",
         text=f"the ranks train {view.built:,} parameters, and {by} says {wanted:,}",
         evidence=[f"asked {_said(view.asked)}, planned {_said(planned)}, built {view.built:,}"],
-        next="S stops it with a checkpoint; it is not the model that you wanted",
+        next="key S stops it with a checkpoint; it is not the model that you wanted",
     )
 
 

@@ -134,7 +134,7 @@ def process_count(view: View, most: int | None, grown_from: int | None) -> Itera
         severity="warning",
         text=text,
         evidence=[f"{number} x {role}" for role, number in sorted(roles.items())],
-        next="look at panel 4; c ends what ended attempts have left, S stops this one",
+        next="look at the processes (key 4); key c ends what ended attempts have left, key S stops this one",
     )
 
 
@@ -165,7 +165,7 @@ def gpu_held(view: View) -> Iterator[events.Alert]:
             + (", left of an ended attempt" if pid in left else "")
             for index, pid, mib in others[:NAMED]
         ],
-        next="c ends what ended attempts have left"
+        next="key c ends what ended attempts have left"
         if ours
         else "they are not of this run; `bitwatch clean` lists what may be left of others",
     )

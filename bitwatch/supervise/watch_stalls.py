@@ -56,10 +56,10 @@ def _next(view: View, waits: list[events.Wait], now: float) -> str:
     if not causes:
         if any(wait.kind == "collective" for wait in waits):
             return (
-                "all ranks wait for each other: s shows where; if that does not change, stop it "
+                "all ranks wait for each other: key s shows where; if that does not change, stop it "
                 f"(bitwatch stop {run}), it goes on from its last checkpoint"
             )
-        return f"s shows where each rank is; bitwatch logs {run}"
+        return f"key s shows where each rank is; bitwatch logs {run}"
     first = causes[0]
     pids = {row.rank: row.pid for row in view.processes if row.role == "rank"}
     pid = pids.get(first.rank)
@@ -74,7 +74,7 @@ def _next(view: View, waits: list[events.Wait], now: float) -> str:
             return _next_of_data(view, first.rank, now)
         case "checkpoint":
             return "look at the disk that checkpoints are written to (checkpoint.folder)"
-    return f"s shows where rank {first.rank} is; bitwatch logs {run} --rank {first.rank}"
+    return f"key s shows where rank {first.rank} is; bitwatch logs {run} --rank {first.rank}"
 
 
 def _next_of_data(view: View, rank: int, now: float) -> str:
@@ -89,7 +89,7 @@ def _next_of_data(view: View, rank: int, now: float) -> str:
                 f"look at the disk or the network that {shard} is on; the run goes on by itself "
                 "when the read returns"
             )
-    return "look at the source of the text: panel 2 has what each reader does"
+    return "look at the source of the text: the panel of readers (key 2) has what each of them does"
 
 
 def straggler(view: View, behind: Behind | None) -> Iterator[events.Alert]:
@@ -107,7 +107,7 @@ def straggler(view: View, behind: Behind | None) -> Iterator[events.Alert]:
             f"{own.data_s:.3g} s of them for text (medians of its recent step records)"
             for rank, own in behind.told.items()
         ],
-        next="look at its readers: panel 2"
+        next="look at its readers: key 2"
         if behind.is_data
-        else f"look at what else runs on its GPU or its processors: panels 1 and 4, rank {behind.rank}",
+        else f"look at what else runs on its GPU or its processors: key 1 and key 4, rank {behind.rank}",
     )

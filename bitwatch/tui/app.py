@@ -1,4 +1,4 @@
-"""The application around the dashboard: themes, keys that need the run, the way out.
+"""The application around the dashboard: pictures of a run, keys that need it, the way out.
 
 It shows what a feed hands over and asks for what a person wants done; it opens no file and
 looks into no /proc itself. Whatever may take time runs in a thread that nobody waits for, so
@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from textual.app import App, SystemCommand
 from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
@@ -26,8 +25,10 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui import keys
 from bitwatch.tui.host import Commands, Host
+from bitwatch.tui.kept import Kept, Value
+from bitwatch.tui.looks import Looks, Wishes
 from bitwatch.tui.screens.dashboard import Dashboard
-from bitwatch.tui.themes import DEFAULT, variables_of
+from bitwatch.tui.themes import DEFAULT
 
 LEAVE_S = 3.0  # that a terminal has to take the last lines
 
@@ -43,11 +44,10 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Bitwatch(App[None]):
+class Bitwatch(Looks):
     TITLE = "bitwatch"
     CSS_PATH = "bitwatch.tcss"
     BINDINGS = [keys.INTERRUPT]
-    ENABLE_COMMAND_PALETTE = True
     ESCAPE_TO_MINIMIZE = False
 
     class Arrived(Message):
@@ -78,10 +78,12 @@ class Bitwatch(App[None]):
         choose: Callable[[], Screen[Any]] | None = None,
         open_run: Callable[[RunDir], Source] | None = None,
         dashboard: Callable[[RunDir, Host, Snapshot | None], Dashboard] = Dashboard,
+        wishes: Wishes | None = None,
     ) -> None:
         """Without a `source`, `choose` makes the screen that asks for a run, and `open_run`
-        gives the source of the answer. Without `open_run` the answer is all that is wanted."""
-        super().__init__()
+        gives the source of the answer. Without `open_run` the answer is all that is wanted.
+        `wishes` are those of the user's file."""
+        super().__init__(themes, theme, wishes or Wishes())
         self.source = source
         self.commands = commands
         self.crash: BaseException | None = None
@@ -91,19 +93,7 @@ class Bitwatch(App[None]):
         self._complaints = list(complaints)
         self._choose = choose
         self._open_run = open_run
-        self._dashboard = dashboard
-        for name in list(self.available_themes):
-            if name != self.theme:
-                self.unregister_theme(name)
-        before = self.theme
-        for each in themes:
-            self.register_theme(each)
-        self.theme = theme
-        if before not in {each.name for each in themes}:
-            self.unregister_theme(before)
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return variables_of(self.current_theme)
+        self._made = dashboard
 
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -112,8 +102,7 @@ class Bitwatch(App[None]):
                 # Not the loop's own: it stands still with a terminal that takes nothing.
                 before = signal.signal(number, lambda *_: self._told_to_leave(loop))
                 self._handlers[number] = before
-        for text in self._complaints:
-            self.notify(text, severity="warning", timeout=10, markup=False)
+        self.complain(self._complaints)
         if self.source is not None:
             self._follow(self.source)
         elif self._choose is not None:
@@ -135,14 +124,21 @@ class Bitwatch(App[None]):
             self.exit()
             return
         self.source = self._open_run(answer)
-        self.push_screen(Dashboard(answer, self))
+        self.push_screen(self._dashboard(answer, None))
         self._follow(self.source)
 
     def get_default_screen(self) -> Screen[Any]:
         """With a picture that is there already, it is the first thing painted."""
         if self.source is None:
             return super().get_default_screen()
-        return self._dashboard(self.source.run, self, self.source.latest)
+        return self._dashboard(self.source.run, self.source.latest)
+
+    def _dashboard(self, run: RunDir, first: Snapshot | None) -> Dashboard:
+        made = self._made(run, self, first)
+        if self.wishes.keeping is not None:
+            made.restore(self.wishes.keeping.before)
+            self.wishes.keeping.begin(Kept(self.chosen_theme, *made.kept()))
+        return made
 
     def _follow(self, source: Source) -> None:
         source.listen(lambda snapshot: self.post_message(self.Arrived(snapshot)))
@@ -154,8 +150,13 @@ class Bitwatch(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, Dashboard):
                 screen.take(message.snapshot)
+        self.keep()
         if self.source is not None:
             self.call_after_refresh(self.source.go_on)
+
+    def standing(self) -> tuple[str, dict[str, dict[str, Value]]]:
+        shown = (screen for screen in self.screen_stack if isinstance(screen, Dashboard))
+        return next((screen.kept() for screen in shown), super().standing())
 
     # -- keys -----------------------------------------------------------------------------
 
@@ -165,10 +166,11 @@ class Bitwatch(App[None]):
         if self.source is None and self._open_run is None:
             self.detach()
             return
-        shown = next((s for s in self.screen_stack if isinstance(s, Dashboard)), Dashboard)
-        self.notify(shown.LEAVING, timeout=4, markup=False)
+        shown = next((s for s in self.screen_stack if isinstance(s, Dashboard)), None)
+        self.notify(shown.leaving() if shown else Dashboard.leaving(), timeout=4, markup=False)
 
     def detach(self) -> None:
+        self.keep()
         if self.source is not None:
             self.source.close()
         self.exit()
@@ -189,31 +191,10 @@ class Bitwatch(App[None]):
         threading.Thread(target=body, name="command", daemon=True).start()
 
     def on_bitwatch_done(self, message: Done) -> None:
-        if message.bad:
-            self.notify(message.text, severity="error", timeout=10, markup=False)
-        else:
-            self.notify(message.text, timeout=10, markup=False)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        if isinstance(screen, Dashboard):
-            for key in keys.KEYS:
-                if screen.has(key) and not key.id.startswith("app."):
-                    title = f"{key.label[:1].upper()}{key.label[1:]}"
-                    yield SystemCommand(title, f"{key.help}  ({key.name})", _run(screen, key.id))
-        for name in self.available_themes:
-            yield SystemCommand(f"Theme: {name}", "Change the colours", self._theme_setter(name))
-
-    def _theme_setter(self, name: str) -> Callable[[], None]:
-        def change() -> None:
-            self.theme = name
-
-        return change
-
-    def action_command_palette(self) -> None:
-        from bitwatch.tui.screens.over import Palette
-
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+        text = keys.in_words(message.text)
+        self.notify(
+            text, severity="error" if message.bad else "information", timeout=10, markup=False
+        )
 
     # -- the end --------------------------------------------------------------------------
 
@@ -221,13 +202,6 @@ class Bitwatch(App[None]):
         """Instead of Textual's traceback over the shell: whoever started us writes a file."""
         self.crash = self._exception
         self._close_messages_no_wait()
-
-
-def _run(screen: Screen[Any], action: str) -> Callable[[], Any]:
-    async def go() -> None:
-        await screen.run_action(action)
-
-    return go
 
 
 def _leave_anyway() -> None:

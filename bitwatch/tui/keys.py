@@ -1,99 +1,129 @@
-"""The keys of the dashboard: one table that makes bindings, footer, help and palette."""
+"""What is made of the table of keys: bindings, footers, what the user's file changes, and how a
+sentence names a key. Nothing binds a key anywhere else.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from textual.binding import Binding, BindingType
 
+from bitwatch.tui.key_table import KEYS, SCOPES, UNBOUND, Key
 
-class Key(NamedTuple):
-    """`keys` are Textual's names, the first is the one that is shown; `id` is the action, and
-    stays when keys are given to something else. `footer` is False for what the help alone
-    mentions. `scope` is where it does something: "" anywhere on the dashboard, else the panel
-    that must have the focus, or the page that must be open."""
+__all__ = ["KEYS", "SCOPES", "UNBOUND", "Key"]  # of the table, for whoever asks about keys
 
-    keys: str
-    id: str
-    label: str
-    help: str
-    shown: str = ""
-    footer: bool = True
-    scope: str = ""
-
-    @property
-    def name(self) -> str:
-        """As a person writes it."""
-        return self.shown or self.keys.partition(",")[0]
-
-
-KEYS = (
-    Key("q,ctrl+q", "detach", "detach", "Leave the screen. The run goes on.", shown="q"),
-    Key("greater_than_sign", "faster(2)", "faster", "Twice as fast.", shown=">", scope="replay"),
-    Key("less_than_sign", "faster(0.5)", "slower", "Half as fast.", shown="<", scope="replay"),
-    Key("left", "jump(-60)", "min back", "A minute back.", shown="←", scope="replay"),
-    Key("right", "jump(60)", "min on", "A minute on.", shown="→", scope="replay"),
-    Key("left_square_bracket", "leap(-0.1)", "tenth back", "A tenth of the whole back.", shown="[", footer=False, scope="replay"),
-    Key("right_square_bracket", "leap(0.1)", "tenth on", "A tenth of the whole on.", shown="]", footer=False, scope="replay"),
-    Key("home", "begin_again", "begin", "Play from the beginning.", scope="replay"),
-    Key("end", "to_the_end", "last", "How it ended.", scope="replay"),
-    Key("S", "stop", "stop", "Stop the run with a checkpoint, after a question."),
-    Key("c", "clean", "clean up", "End what ended attempts have left behind."),
-    Key("R", "relaunch", "relaunch", "Relaunch with the correction of the plan, or as it was."),
-    Key("w", "why", "why", "What is wrong, the evidence, and what to do."),
-    Key("s", "stacks", "stacks", "Where each rank is, and who keeps the others waiting."),
-    Key("slash", "filter", "filter", "Only processes with this in role, command, pid or user.", shown="/"),
-    Key("full_stop", "sort(1)", "sort", "Processes by the next column, in a list.", shown="."),
-    Key("comma", "sort(-1)", "sort back", "By the previous column. t goes back to the tree.", shown=",", footer=False),
-    Key("I", "reverse", "reverse", "Sort the other way round.", footer=False),
-    Key("K,f9", "signal", "signal", "Send a signal to the marked processes or the selected one, after a question."),
-    Key("enter", "details", "details", "All that can be known of the selected process."),
-    Key("space", "tag", "tag", "Mark the selected process, for K; again takes it away."),
-    Key("u", "untag", "untag", "Take all marks away."),
-    Key("l", "logs", "logs", "What the ranks and torchrun print, as it comes."),
-    Key("p", "pause", "pause", "Hold the picture still; reading goes on. In a replay, hold its clock."),
-    Key("t", "tree", "tree", "Processes as a tree, or as a flat list."),
-    Key("y", "log", "log y", "Loss on a logarithmic or a linear scale."),
-    Key("m", "smooth", "smooth", "Smoothing of the loss."),
-    Key("g", "gpu_span", "10 min/whole", "Graphs of the GPUs: the last ten minutes, or the whole run.", scope="gpus"),
-    Key("up,k", "gpu_scroll(-1)", "previous GPU", "To the GPU before, where the GPUs fill the screen.", footer=False, scope="gpus"),
-    Key("down,j", "gpu_scroll(1)", "next GPU", "To the next GPU.", footer=False, scope="gpus"),
-    Key("pageup", "gpu_page(-1)", "page up", "A page of GPUs back.", footer=False, scope="gpus"),
-    Key("pagedown", "gpu_page(1)", "page down", "A page of GPUs on.", footer=False, scope="gpus"),
-    Key("1", "panel('gpus')", "GPUs", "Go to the GPUs; again: fill the screen.", footer=False),
-    Key("2", "panel('readers')", "readers", "The same for the readers.", footer=False),
-    Key("3", "panel('loss')", "loss", "The same for the loss.", footer=False),
-    Key("4", "panel('processes')", "processes", "The same for the processes.", footer=False),
-    Key("tab", "app.focus_next", "next panel", "Go from panel to panel.", footer=False),
-    Key("shift+tab", "app.focus_previous", "back", "And back.", footer=False),
-    Key("escape", "restore", "all panels", "Back from a panel that fills the screen.", footer=False),
-    Key("question_mark,h,f1", "help", "help", "This page.", shown="?"),
-    Key("ctrl+p", "app.command_palette", "palette", "Commands and themes by name.", shown="^p"),
-)  # fmt: skip
-PANELS = ("1-4", "panels")
+PANEL_SCOPES = ("", "list", "curves", "gpus", "replay")
+EVERYWHERE = ("help", "palette")
+HELPED = {
+    "page",
+    "logs",
+    "alerts",
+    "alert",
+    "themes",
+    "dialog",
+    "plan",
+    "picker",
+}  # screens of their own
+PANELS = ("gpus", "readers", "loss", "processes")
+OPENERS = (
+    "help",
+    "why",
+    "stacks",
+    "logs",
+    "alerts",
+    "details",
+    "theme",
+)  # their keys close their pages too
+NEEDED = (
+    "detach",
+    "help",
+    "restore",
+    "palette",
+    "page-close",
+    "cancel",
+    "plan-cancel",
+    "picker-leave",
+)
+# What no file can change: leaving works on every page, and ctrl+c never reaches the run.
+FIXED = {"ctrl+q": "always leaves the screen", "ctrl+c": "never does anything to the run"}
 INTERRUPT = Binding("ctrl+c", "interrupt", show=False, priority=True)
 
+_given: dict[str, str] = {}  # Textual's names of keys, by id: what the user's file changes
 
-def bindings(scope: str = "") -> list[BindingType]:
-    return [
-        Binding(key.keys, key.id, key.label, show=False, tooltip=key.help, id=_plain(key))
-        for key in KEYS
-        if key.scope == scope and not key.id.startswith("app.command")  # Textual's own palette
+
+def use(given: Mapping[str, str]) -> None:
+    """From now on these are the keys of these ids: a terminal has one keyboard."""
+    _given.clear()
+    _given.update(given)
+
+
+def given() -> dict[str, str]:
+    return dict(_given)
+
+
+def table() -> list[Key]:
+    """All keys, as the user has them."""
+    return [_as_given(key) for key in KEYS]
+
+
+def get(id: str) -> Key:
+    return next(_as_given(key) for key in KEYS if key.id == id)
+
+
+def name(id: str) -> str:
+    """The key of an action, for a sentence that names it."""
+    key = get(id)
+    return key.name or f"{get('palette').name} {key.label}"
+
+
+def bindings(*scopes: str) -> list[BindingType]:
+    """Of the dashboard, or of these scopes. Textual gives each the keys that the user has for its
+    id. Whatever lies over the dashboard has the help and the palette as well."""
+    found: list[BindingType] = [
+        _bound(key, key.action) for key in KEYS if key.scope in (scopes or ("",))
     ]
+    if HELPED.intersection(scopes):
+        found += [_bound(key, key.action) for key in KEYS if key.id in EVERYWHERE]
+    return found
 
 
-def footer(doing: set[str], panels: bool = True) -> list[tuple[str, str]]:
-    """(key, label) of what does something now: `doing` names the ids."""
-    pairs = [(key.name, key.label) for key in KEYS if key.footer and key.id in doing]
+def closing(id: str) -> Binding:
+    """The key that has opened a page closes it again."""
+    return _bound(next(key for key in KEYS if key.id == id), "close")
+
+
+def _bound(key: Key, action: str) -> Binding:
+    return Binding(key.keys, action, key.label, show=False, tooltip=key.help, id=key.id)
+
+
+def footer(
+    doing: set[str], panels: bool = True, scopes: Iterable[str] = PANEL_SCOPES
+) -> list[tuple[str, str]]:
+    """(key, label) of what does something now: `doing` names ids or actions."""
+    found = [key for key in table() if key.scope in scopes and key.footer and key.name]
+    pairs = [(key.name, key.label) for key in found if key.id in doing or key.action in doing]
     if panels:
-        at = max(0, len(pairs) - 2)
-        pairs.insert(at, PANELS)
+        names = [get(panel).name for panel in PANELS]
+        shown = "1-4" if names == ["1", "2", "3", "4"] else " ".join(filter(None, names))
+        pairs.insert(max(0, len(pairs) - 2), (shown, "panels"))
     return pairs
 
 
-def by_name(name: str) -> Key | None:
-    return next((key for key in KEYS if key.name == name), None)
+def in_words(text: str) -> str:
+    """A sentence of a record names a key as it is by default ("key s"): with the user's keys."""
+    return _NAMED.sub(_named, text) if _given else text
 
 
-def _plain(key: Key) -> str:
-    return key.id.replace("app.", "").replace("panel('", "").replace("')", "")
+_NAMED = re.compile(r"\bkey (\w)\b")
+
+
+def _named(match: re.Match[str]) -> str:
+    meant = next((key for key in KEYS if not key.scope and key.name == match[1]), None)
+    return f"key {name(meant.id)}" if meant else match[0]
+
+
+def _as_given(key: Key) -> Key:
+    keys = _given.get(key.id)
+    return key if keys is None else replace(key, keys=keys, shown="")

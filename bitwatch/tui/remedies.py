@@ -6,21 +6,23 @@ from bitwatch.attach.offer import BACK, SAME, offers
 from bitwatch.plan.cures import CURED, cures
 from bitwatch.record.afterwards import LEFT_OF_WATCHED
 from bitwatch.record.view import View
+from bitwatch.tui import keys
 
 
 def remedies(view: View) -> dict[str, tuple[str, str]]:
     """By alert, the key that acts on it now."""
-    found = {"leftovers": ("c", "clean up"), "stalled": ("s", "stacks")}
+    clean, stacks, again = (keys.get(id) for id in ("clean", "stacks", "relaunch"))
+    found = {"leftovers": (clean.name, clean.label), "stalled": (stacks.name, stacks.label)}
     if view.foreign:
-        return found | {LEFT_OF_WATCHED: ("c", "list them")}
+        return found | {LEFT_OF_WATCHED: (clean.name, "list them")}
     first = next(iter(offers(view)), None)
     if first is None or view.state == "stopping":
         return found
     if first.correction not in (SAME, BACK):
         ended = [alert for alert in CURED if cures(alert, first.correction, first.new)]
-        found |= dict.fromkeys(ended, ("R", "relaunch corrected"))
+        found |= dict.fromkeys(ended, (again.name, "relaunch corrected"))
     elif first.correction == BACK:
-        found["relaunch-failed"] = ("R", "go back")
+        found["relaunch-failed"] = (again.name, "go back")
     return found
 
 

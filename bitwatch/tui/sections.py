@@ -16,7 +16,7 @@ from bitwatch.attach.others import Other
 from bitwatch.record.events import ProcessStart
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.text import counted
-from bitwatch.tui import family
+from bitwatch.tui import family, keys
 from bitwatch.tui.draw import Line, plain
 from bitwatch.tui.rows import LETTERS, SORT_KEYS, Key, Row, contains, rank_of
 
@@ -227,7 +227,9 @@ def _heading(group: str, view: View, rows: list[Row], of: int = 0) -> Heading:
     if group == OURS and view.foreign:
         return Heading(group, "this training", words)
     title = TITLES.get(group) or _leftovers(view, rows)
-    return Heading(group, title, words, ("c", "clean up") if group == "leftover" else None)
+    clean = keys.get("clean")
+    acts = group == "leftover" and clean.name
+    return Heading(group, title, words, (clean.name, clean.label) if acts else None)
 
 
 def _leftovers(view: View, rows: list[Row]) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from bitwatch.attach.replay import Replay
     from bitwatch.tui.app import Bitwatch
+    from bitwatch.tui.looks import Wishes
 
 SWITCH_S = 0.001  # between threads: the screen answers while a long history is read
 
@@ -47,28 +48,37 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The themes there are, the one that is wanted, and what was wrong with others."""
+    """The themes there are, the one that is wanted, what was wrong with others, and what the
+    user's file and the last time say of the rest."""
 
     themes: list[Theme]
     wanted: str
     complaints: list[str]
+    wishes: Wishes
 
 
 def look() -> Look:
-    """Raises ConfigError when the theme that the user's file names cannot be used."""
+    """Raises ConfigError when the theme or a key that the user's file names cannot be used. A
+    theme that was chosen on the screen counts where that file names none."""
+    from bitwatch.tui import remap
+    from bitwatch.tui.kept import Keeping
+    from bitwatch.tui.looks import Wishes
     from bitwatch.tui.themes import DEFAULT, load
 
     user = configuration.load_user()
+    given = remap.given(user.keys, configuration.user_file())
+    keeping = Keeping(configuration.home(user))
     themes, complaints = load()
     names = [theme.name for theme in themes]
-    wanted = user.theme or DEFAULT
+    chosen = keeping.before.theme
+    wanted = user.theme or (chosen if chosen in names else DEFAULT)
     if wanted not in names:
         broken = f" ({'; '.join(complaints)})" if complaints else ""
         raise ConfigError(
             f'{configuration.user_file()}: theme: there is no theme "{wanted}"; '
             f"take one of {', '.join(names)}{broken}"
         )
-    return Look(themes, wanted, complaints)
+    return Look(themes, wanted, complaints, Wishes(user.theme or "", given, keeping))
 
 
 def show(run: RunDir, chosen: Look | None = None) -> Left:
@@ -118,6 +128,7 @@ def ask(name: str, configured: Plan, blocked: bool, chosen: Look | None) -> str 
     if not launchable(msgspec.to_builtins(configured)):
         return None if blocked else AS_IS
     chosen = chosen or look()
+    greys_if_dumb()
     app = Bitwatch(
         None,
         commands,
@@ -125,6 +136,7 @@ def ask(name: str, configured: Plan, blocked: bool, chosen: Look | None) -> str 
         chosen.wanted,
         chosen.complaints,
         choose=lambda: PlanScreen(name, configured, blocked),
+        wishes=chosen.wishes,
     )
     if (error := _run(app)) is not None:
         _restore_terminal()
@@ -155,6 +167,7 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
     from bitwatch.tui.screens.picker import Picker
 
     chosen = chosen or look()
+    greys_if_dumb()
     app = Bitwatch(
         feed,
         commands,
@@ -163,8 +176,11 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
         chosen.complaints,
         choose=(lambda: Picker(lambda: choose.growing(home))) if home else None,
         open_run=_started,
+        wishes=chosen.wishes,
     )
     error = _run(app)
+    if chosen.wishes.keeping is not None:
+        chosen.wishes.keeping.close()
     source = app.source
     if source is not None:
         source.close()
@@ -174,6 +190,12 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
         return Left(run, seen)
     _restore_terminal()
     return Left(run, seen, _tell(error, run), _first_line(error))
+
+
+def greys_if_dumb() -> None:
+    """A terminal that names itself one without colours would get all of them from Textual."""
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        os.environ["NO_COLOR"] = "1"  # which Textual takes out of it again
 
 
 def _run(app: Bitwatch) -> BaseException | None:

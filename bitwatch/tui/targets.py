@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bitwatch.tui import keys
 from bitwatch.tui.draw import plain
 from bitwatch.tui.rows import Key, Row
 
@@ -76,7 +77,8 @@ def means(row: Row, foreign: bool = False) -> str:
     why = _why(row)
     if row.group == "leftover":
         of = f"attempt {row.attempt}" if row.attempt else "an attempt"
-        return f"left behind by {of}, which has ended: nothing waits for it; c ends it as well"
+        also = f"key {keys.name('clean')} ends it as well"
+        return f"left behind by {of}, which has ended: nothing waits for it; {also}"
     if other is not None and other.group == "confirm":
         return f"of a run, but perhaps somebody's: {why or 'look before you end it'}"
     if other is not None and other.group == "suspect":

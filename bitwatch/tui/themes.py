@@ -19,6 +19,8 @@ from bitwatch.strict import ConfigError, convert, read_toml
 
 DEFAULT = "dark"
 MUTED = 0.55  # of the accent that the band around the curve keeps
+LEAST_CONTRAST = 3.0  # of what must be read
+READ = ("text", "accent", "fine", "warning", "bad")
 GROUND = 0.14  # of a severity's colour behind its alert
 
 
@@ -79,7 +81,28 @@ def read(path: Path) -> Theme:
             raise ConfigError(
                 f'{path}: colors.{key}: "{value}" is not a colour; write it as "#rrggbb"'
             )
+    for key in READ:
+        value = getattr(file.colors, key)
+        if (found := contrast(value, file.colors.background)) < LEAST_CONTRAST:
+            raise ConfigError(
+                f'{path}: colors.{key}: "{value}" on "{file.colors.background}" has a contrast of '
+                f"{found:.1f}:1 and cannot be read; take one of at least {LEAST_CONTRAST:.0f}:1"
+            )
     return to_theme(file)
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG 2.1 defines it: 1 for the same, 21 for black on white."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in Color.parse(colour).normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def to_theme(file: ThemeFile) -> Theme:

@@ -150,6 +150,23 @@ def test_the_users_file_is_as_strict(tmp_path: Path, monkeypatch: pytest.MonkeyP
         configuration.load_user()
 
 
+def test_the_users_file_holds_keys_as_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    own = configuration.user_file()
+    own.parent.mkdir(parents=True)
+    own.write_text('[keys]\nstop = "ctrl+s,f12"\nsort-back = ""\n')
+    assert configuration.load_user().keys == {"stop": "ctrl+s,f12", "sort-back": ""}
+    for wrong, words in (
+        ('[keys]\nwhy = "w"\nstop = 3\n', "keys.stop: must be a string, not 3"),
+        ("keys = 'x'\n", 'keys: must be a table, not "x"'),
+    ):
+        own.write_text(wrong)
+        with pytest.raises(ConfigError, match=f"config.toml: {words}"):
+            configuration.load_user()
+
+
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     """In a child that has dropped root's uid: as root it would be readable whatever we do."""
     path = tmp_path / "secret.toml"

@@ -179,6 +179,13 @@ def test_an_ended_run_looks_the_same_after_every_attach(shell: Shell, run: RunDi
             screen.press("q")
             screen.leave()
     assert pictures[0] == pictures[1] == pictures[2]
+    for before, after in (("y", ""), ("", "y")):  # how it was left is how the next one begins
+        with Terminal(shell, "attach", run.id) as screen:
+            screen.see("STOPPED", "3 Loss")
+            screen.press(*before)
+            screen.see("log ─")
+            screen.press(*after, "q")
+            screen.leave()
 
 
 @pytest.mark.long

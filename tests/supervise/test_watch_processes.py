@@ -121,7 +121,7 @@ def test_memory_of_a_gpu_in_other_hands_is_named() -> None:
     assert alert.evidence == ["GPU 0: pid 77 holds 3,100 MiB"]
     view.leftovers = [events.ProcessStart(pid=77, starttime=77, role="rank", attempt=1)]
     alert = alerts(view)["gpu-held"]
-    assert "left of an ended attempt" in alert.evidence[0] and alert.next.startswith("c ends")
+    assert "left of an ended attempt" in alert.evidence[0] and alert.next.startswith("key c ends")
     view.processes += [row(77, "rank"), row(78, "other", ppid=77)]  # below the supervisor again
     gpus[0].processes = [(10, 9000.0), (77, 3100.0), (78, 200.0)]
     assert alerts(view)["gpu-held"].evidence == [

@@ -113,7 +113,7 @@ def test_a_worker_that_was_stopped_is_named_before_one_that_reads() -> None:
         (("stopped", ""), "kill -CONT 11 "),
         (("ended", ""), "bitwatch logs RUN --rank 1 "),
         (("kernel", ""), "the disk"),
-        (("data", QUEUE), "panel 2"),
+        (("data", QUEUE), "(key 2)"),
         (("checkpoint", ""), "checkpoint.folder"),
         (("collective", "barrier"), "bitwatch stop RUN"),
     ],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from bitwatch.tui import remap
 from bitwatch.tui.app import Bitwatch
+from bitwatch.tui.kept import Keeping
+from bitwatch.tui.looks import Wishes
 from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import load
 from tests.tui import recorded
@@ -60,12 +63,19 @@ def stage(tmp_path: Path) -> Open:
 
     @asynccontextmanager
     async def opened(
-        width: int = 120, height: int = 40, *, ended: bool = False
+        width: int = 120,
+        height: int = 40,
+        *,
+        ended: bool = False,
+        given: Mapping[str, str] | None = None,
+        keeping: Keeping | None = None,
+        theme: str = "",
     ) -> AsyncIterator[Stage]:
         run = recorded.make(tmp_path / "runs", ended=ended)
         view = recorded.seen(run)
         source = Fixed(run, view)
-        app = Bitwatch(source, Remembered(), load()[0])
+        wishes = Wishes(theme, remap.given(given or {}, "config.toml"), keeping)
+        app = Bitwatch(source, Remembered(), load()[0], theme, wishes=wishes)
         async with app.run_test(size=(width, height)) as pilot:
             made = Stage(app, pilot, source)
             await made.until(lambda: made.dashboard.snapshot is not None)

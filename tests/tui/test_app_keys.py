@@ -77,7 +77,8 @@ async def test_help_names_every_key(stage: Open, key: str) -> None:
         await at.press(key)
         assert isinstance(at.app.screen, Help)
         for each in keys.KEYS:
-            assert each.help in at.text()
+            if not each.scope:
+                assert f" {each.written} " in at.text() and each.id in at.text()
         await at.press(key)
         assert at.app.screen is at.dashboard
 
@@ -207,21 +208,6 @@ async def test_a_number_opens_a_summary_line_at_once(stage: Open) -> None:
         assert "3 Loss" in at.text()
 
 
-async def test_two_clicks_fill_the_screen_with_a_panel_and_two_more_bring_all_back(
-    stage: Open,
-) -> None:
-    async with stage() as at:
-        await at.pilot.click("#readers", offset=(10, 2), times=2)
-        await at.pilot.pause()
-        assert "3 Loss" not in at.text() and at.dashboard.focused is at.dashboard.readers
-        await at.pilot.click("#readers", offset=(10, 2), times=2)
-        await at.pilot.pause()
-        assert "3 Loss" in at.text()
-        await at.pilot.click("#processes", offset=(10, 0), times=2)  # its title: rows open details
-        await at.pilot.pause()
-        assert "3 Loss" not in at.text() and "4 Processes" in at.text()
-
-
 async def test_tab_goes_round_the_panels(stage: Open) -> None:
     async with stage() as at:
         seen = []
@@ -290,9 +276,3 @@ async def test_the_alerts_why_is_clickable(stage: Open) -> None:
         await at.pilot.click("#alerts", offset=(line.index("[w]") + 1, 0))
         await at.until(lambda: isinstance(at.app.screen, Why))
         assert at.dashboard.view.alerts[0].text in " ".join(at.text().split())
-
-
-def test_no_two_keys_are_the_same() -> None:
-    names = [(key.scope, name) for key in keys.KEYS for name in key.keys.split(",")]
-    assert len(names) == len(set(names))
-    assert len({key.id for key in keys.KEYS}) == len(keys.KEYS)

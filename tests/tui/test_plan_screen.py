@@ -127,7 +127,7 @@ async def test_a_low_terminal_scrolls_and_keeps_its_keys(
 async def test_the_keys_are_clickable(page: Opened) -> None:
     async with page() as at:
         footer = at.text().splitlines()[-1]
-        await at.pilot.click("KeyFooter", offset=(footer.index("↑↓"), 0))
+        await at.pilot.click("KeyFooter", offset=(footer.index("another"), 0))
         await at.pilot.pause()
         assert "1,802 row groups" in at.text()
         await at.pilot.click("KeyFooter", offset=(footer.index("as configured"), 0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from bitwatch.tui import themes
@@ -40,20 +39,6 @@ def test_the_bundled_themes_are_whole_and_dark_comes_first(tmp_path: Path) -> No
     assert [theme.name for theme in found] == ["dark", "colour-blind", "high-contrast", "light"]
 
 
-def luminance(colour: str) -> float:
-    parts = [
-        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
-        for c in Color.parse(colour).normalized
-    ]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.1."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 @pytest.mark.parametrize("name", ["dark", "light", "high-contrast", "colour-blind"])
 def test_all_text_can_be_read(name: str, tmp_path: Path) -> None:
     theme = next(t for t in themes.load(tmp_path)[0] if t.name == name)
@@ -68,7 +53,13 @@ def test_all_text_can_be_read(name: str, tmp_path: Path) -> None:
         theme.error,
         quiet,
     ):
-        assert colour and contrast(colour, ground) >= least, (name, colour)
+        assert colour and themes.contrast(colour, ground) >= least, (name, colour)
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert themes.contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert themes.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert themes.contrast("#123456", "#123456") == 1
 
 
 def test_a_users_theme_joins_the_others_and_may_replace_one(tmp_path: Path) -> None:
@@ -91,6 +82,12 @@ def test_a_users_theme_joins_the_others_and_may_replace_one(tmp_path: Path) -> N
         (GOOD.replace('"#ff0000"', '"ansi_red"'), 'colors.bad: "ansi_red" is not a colour'),
         (GOOD.replace('"#ff0000"', "3"), "colors.bad: must be a string, not 3"),
         (GOOD.replace('"mine"', '" "'), "name: is empty"),
+        (
+            GOOD.replace('"#ffffff"', '"#404040"'),
+            'colors.text: "#404040" on "#000000" has a contrast of 2.0:1 and cannot be read; '
+            "take one of at least 3:1",
+        ),
+        (GOOD.replace('"#ff0000"', '"#500000"'), "colors.bad: "),
         ("name = ", "is not valid TOML"),
     ],
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Static
 
 from bitwatch.record.view import View
+from bitwatch.tui import keys
 from bitwatch.tui.draw import plain
 from bitwatch.tui.screens.over import Over
 
@@ -16,11 +16,7 @@ from bitwatch.tui.screens.over import Over
 class ConfirmStop(Over[bool]):
     """True when the stop is wanted. Nothing is, unless it is said on purpose."""
 
-    BINDINGS = [
-        Binding("escape,q,n", "answer(False)", show=False),
-        Binding("left,up", "app.focus_previous", show=False),
-        Binding("right,down", "app.focus_next", show=False),
-    ]
+    BINDINGS = keys.bindings("dialog", "buttons")
     AUTO_FOCUS = "#cancel"
 
     def __init__(self, run: str, attempt: int, view: View) -> None:
@@ -47,5 +43,5 @@ class ConfirmStop(Over[bool]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "stop")
 
-    def action_answer(self, yes: bool) -> None:
-        self.dismiss(yes)
+    def action_cancel(self) -> None:
+        self.dismiss(False)

@@ -19,8 +19,10 @@ from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
 from bitwatch.tui.gpu_facts import rows_wanted
 from bitwatch.tui.host import Host
+from bitwatch.tui.kept import Kept, Value
 from bitwatch.tui.remedies import remedies
 from bitwatch.tui.screens.run_keys import RunKeys
+from bitwatch.tui.where import pressed
 from bitwatch.tui.widgets.alerts import AlertBar
 from bitwatch.tui.widgets.footer import KeyFooter
 from bitwatch.tui.widgets.gpus import GpuPanel
@@ -45,7 +47,6 @@ def layout(width: int, height: int) -> str:
 
 class Dashboard(RunKeys):
     BINDINGS = keys.bindings()
-    LEAVING = "q detaches (the run goes on), S stops the run"
     AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
 
     def __init__(self, run: RunDir, host: Host, first: Snapshot | None = None) -> None:
@@ -81,6 +82,8 @@ class Dashboard(RunKeys):
     def on_mount(self) -> None:
         self._arrange()
         self._paint()
+        if self._maximised:
+            self.query_one(f"#{self._maximised}").focus()
 
     # -- pictures -------------------------------------------------------------------------
 
@@ -186,14 +189,33 @@ class Dashboard(RunKeys):
             self._arrange()
         self.processes.focus()
 
+    def kept(self) -> tuple[str, dict[str, dict[str, Value]]]:
+        """What fills the screen, and how each panel stands: for the next attach."""
+        panels = {str(panel.id): kept for panel in self.panels if (kept := panel.kept())}
+        return self._maximised, panels
+
+    def restore(self, kept: Kept) -> None:
+        """Before it is mounted."""
+        for panel in self.panels:
+            panel.restore(kept.panels.get(str(panel.id), {}))
+        if kept.maximised in [panel.id for panel in self.panels]:
+            self._maximised = kept.maximised
+
     # -- keys -----------------------------------------------------------------------------
 
     def remedies(self, view: View) -> dict[str, tuple[str, str]]:
         return remedies(view)
 
+    @staticmethod
+    def leaving() -> str:
+        """What leads out, and what does not."""
+        return (
+            f"{keys.name('detach')} detaches (the run goes on), {keys.name('stop')} stops the run"
+        )
+
     def has(self, key: keys.Key) -> bool:
-        """Whether it is a key of this dashboard."""
-        return key.scope != "replay"
+        """Whether it is offered here: a run that is over has nothing that could be stopped."""
+        return True
 
     def name_keys(self) -> None:
         self.footer.show_keys(keys.footer(self.doing()))
@@ -201,8 +223,7 @@ class Dashboard(RunKeys):
     def doing(self) -> set[str]:
         """The ids of the keys that do something now."""
         view = self.view
-        doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
-        doing.add("app.command_palette")
+        doing = {"detach", "why", "logs", "pause", "tree", "log-scale", "smooth", "help", "palette"}
         if view.attempt and view.state not in END_STATES and not view.foreign:
             doing.add("stop")
         if view.state == "stalled":
@@ -214,12 +235,12 @@ class Dashboard(RunKeys):
         if self._layout != FULL and self._maximised != "processes":
             doing.discard("tree")
         if self.at_processes:
-            doing |= {"filter", "sort(1)", "tag", "details", "signal"}
-            doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
+            doing |= {"filter", "sort", "tag", "details", "signal"}
+            doing -= {"logs", "pause", "log-scale", "smooth"}  # room for what is about processes
             if self.processes.tagged:
                 doing.add("untag")
         if self.gpus.large and self.gpus.has_focus:
-            doing = doing - {"tree", "log", "smooth"} | {"gpu_span"}
+            doing = doing - {"tree", "log-scale", "smooth"} | {"gpus-span"}
         return doing
 
     def on_descendant_focus(self) -> None:
@@ -235,11 +256,8 @@ class Dashboard(RunKeys):
         self._press(message.key)
 
     def _press(self, name: str) -> None:
-        key = keys.by_name(name)
-        if key is not None:
-            panel = self.focused  # which answers first, as to a pressed key
-            mine = panel is not None and hasattr(panel, f"action_{key.id.partition('(')[0]}")
-            self.call_later((panel if panel and mine else self).run_action, key.id)
+        if each := pressed(self, name):
+            self.call_later(self.app.run_action, each.key.action, each.node)
 
     def action_detach(self) -> None:
         self.host.detach()

@@ -11,6 +11,7 @@ from textual.message import Message
 
 from bitwatch.attach.details import About, about
 from bitwatch.text import clock, duration, size
+from bitwatch.tui import keys
 from bitwatch.tui.draw import plain
 from bitwatch.tui.rows import Row
 from bitwatch.tui.screens.dialog import Block, Page
@@ -27,7 +28,7 @@ WAITS = (
 
 
 class Details(Page):
-    BINDINGS = [("enter", "close", "close")]
+    BINDINGS = [keys.closing("details")]
 
     class Told(Message):
         def __init__(self, about: About | None, trouble: str = "") -> None:

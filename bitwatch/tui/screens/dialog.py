@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
-
-CLOSE = Binding("escape,q", "close", "close", show=False)
 
 
 class Block(NamedTuple):
@@ -26,13 +24,7 @@ class Block(NamedTuple):
 class Page(Over[None]):
     """A scrolling text over the dashboard."""
 
-    BINDINGS = [
-        CLOSE,
-        Binding("up,k", "scroll(-1)", show=False),
-        Binding("down,j", "scroll(1)", show=False),
-        Binding("pageup", "scroll(-10)", show=False),
-        Binding("pagedown,space", "scroll(10)", show=False),
-    ]
+    BINDINGS = keys.bindings("page")
 
     def __init__(self, title: str, body: list[Block]) -> None:
         super().__init__(classes="page")
@@ -42,7 +34,7 @@ class Page(Over[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(self._title)
-            dialog.border_subtitle = Content("escape closes")
+            dialog.border_subtitle = Content(f"{keys.name('page-close')} closes")
             with VerticalScroll(id="scroll", can_focus=True):
                 yield from map(_shown, self._body)
 

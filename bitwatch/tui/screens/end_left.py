@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
 from bitwatch.record.view import View
 from bitwatch.text import counted, duration
+from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
 from bitwatch.tui.targets import Target
 
@@ -28,11 +28,7 @@ class EndLeft(Over[bool]):
     """True when they are to be ended. Nothing is, unless it is said on purpose. `step` is what is
     known of the last one, `others` how many more of it are left alone."""
 
-    BINDINGS = [
-        Binding("escape,q,n", "answer(False)", show=False),
-        Binding("left,up", "app.focus_previous", show=False),
-        Binding("right,down", "app.focus_next", show=False),
-    ]
+    BINDINGS = keys.bindings("dialog", "buttons")
     AUTO_FOCUS = "#cancel"
 
     def __init__(self, targets: Sequence[Target], step: str = "", others: int = 0) -> None:
@@ -73,8 +69,8 @@ class EndLeft(Over[bool]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "end")
 
-    def action_answer(self, yes: bool) -> None:
-        self.dismiss(yes)
+    def action_cancel(self) -> None:
+        self.dismiss(False)
 
 
 def last_step(view: View, now: float, ranks: bool) -> str:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -20,6 +19,7 @@ from bitwatch.attach.target import summary
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES
 from bitwatch.text import duration, number
+from bitwatch.tui import keys
 from bitwatch.tui.draw import clip, fit, plain
 from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
 
@@ -29,11 +29,7 @@ COLOURS = {"fine": "$fine", "warning": "$warning", "bad": "$bad", "accent": "$ac
 class Picker(Screen[RunDir]):
     """Dismissed with the run that was chosen. `read` lists them, in a thread of ours."""
 
-    BINDINGS = [
-        Binding("escape,q,ctrl+q", "leave", show=False),
-        Binding("j", "move(1)", show=False),
-        Binding("k", "move(-1)", show=False),
-    ]
+    BINDINGS = keys.bindings("picker", "choice")
 
     class Read(Message):
         def __init__(self, choices: Sequence[Choice | Offered]) -> None:
@@ -49,7 +45,8 @@ class Picker(Screen[RunDir]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog full") as dialog:
             dialog.border_title = "Which run?"
-            dialog.border_subtitle = "enter opens · q leaves"
+            leaves = keys.name("picker-leave")
+            dialog.border_subtitle = Content(f"enter opens · {leaves} leaves")
             yield OptionList(id="runs", markup=False)
 
     def on_mount(self) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.screen import Screen
 
 from bitwatch.attach.offer import launchable
 from bitwatch.plan.result import Plan
-from bitwatch.tui import comparison
+from bitwatch.tui import comparison, keys
 from bitwatch.tui.comparison import Side, said
 from bitwatch.tui.draw import Line, clip, first_sentence, folded, plain
+from bitwatch.tui.where import pressed
 from bitwatch.tui.widgets.alerts import ROLES, SEVERITIES, SHAPES
 from bitwatch.tui.widgets.chooser import Chooser, Sheet
 from bitwatch.tui.widgets.footer import KeyFooter
@@ -27,17 +27,14 @@ RESUME = {
     "refused": "a run that is under way cannot take it",
 }
 AS_IS = "as-is"
+SHOWN = ("corrections", "plan")  # whose keys stand at the bottom
 MAPS = 14  # lines of the screen that a map leaves to the rest
 
 
 class PlanScreen(Screen[str | None]):
     """`blocked`: the configured plan cannot be launched."""
 
-    BINDINGS = [
-        Binding("enter", "take", show=False),
-        Binding("a", "as_configured", show=False),
-        Binding("escape,q,ctrl+q", "cancel", show=False),
-    ]
+    BINDINGS = keys.bindings("plan")
     AUTO_FOCUS = "#chooser"
 
     def __init__(self, name: str, configured: Plan, blocked: bool) -> None:
@@ -55,13 +52,12 @@ class PlanScreen(Screen[str | None]):
         yield self._footer
 
     def on_mount(self) -> None:
-        keys = [("enter", "launch corrected")]
+        doing = {"plan-take", "plan-cancel"}
         if not self._blocked:
-            keys.append(("a", "as configured"))
-        keys.append(("esc", "cancel"))
+            doing.add("plan-as-configured")
         if len(self._corrections) > 1:
-            keys.append(("↑↓", "another correction"))
-        self._footer.show_keys(keys)
+            doing.add("correction-next")
+        self._footer.show_keys(keys.footer(doing, False, SHOWN))
 
     # -- what it does -----------------------------------------------------------------------
 
@@ -78,11 +74,8 @@ class PlanScreen(Screen[str | None]):
         self.dismiss(None)
 
     def on_key_footer_pressed(self, message: KeyFooter.Pressed) -> None:
-        actions = {"enter": "take", "a": "as_configured", "esc": "cancel"}
-        self.call_later(self.run_action, actions.get(message.key, "another"))
-
-    def action_another(self) -> None:
-        self._chooser.action_choose(1)
+        if each := pressed(self, message.key):
+            self.call_later(self.app.run_action, each.key.action, each.node)
 
     # -- what it shows ----------------------------------------------------------------------
 

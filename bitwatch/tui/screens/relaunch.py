@@ -5,13 +5,12 @@ opened."""
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 
 from bitwatch.attach.offer import Offer
 from bitwatch.record.view import View
-from bitwatch.tui import comparison
+from bitwatch.tui import comparison, keys
 from bitwatch.tui.comparison import Side, said
 from bitwatch.tui.draw import Line, folded, plain
 from bitwatch.tui.screens.over import Over
@@ -23,10 +22,7 @@ MAPS = 20  # lines of the screen that a map leaves to the rest
 class Relaunch(Over[Offer | None]):
     """Dismissed with the offer that was taken."""
 
-    BINDINGS = [
-        Binding("enter,y", "take", show=False),
-        Binding("escape,q,n", "cancel", show=False),
-    ]
+    BINDINGS = keys.bindings("relaunch", "dialog")
     AUTO_FOCUS = "#chooser"
 
     def __init__(self, view: View, offers: list[Offer]) -> None:
@@ -38,10 +34,11 @@ class Relaunch(Over[Offer | None]):
 
     def compose(self) -> ComposeResult:
         attempt = self._offers[0].attempt
-        others = "↑↓ another correction · " if len(self._offers) > 1 else ""
+        takes, cancels, other = map(keys.name, ("relaunch-take", "cancel", "correction-next"))
+        others = f"{other} another correction · " if len(self._offers) > 1 else ""
         with Vertical(classes="dialog wide") as dialog:
             dialog.border_title = Content(f"Relaunch attempt {attempt} of {plain(self._run_name)}")
-            dialog.border_subtitle = Content(f"enter relaunches · {others}escape cancels")
+            dialog.border_subtitle = Content(f"{takes} relaunches · {others}{cancels} cancels")
             yield self._chooser
 
     def action_take(self) -> None:

@@ -20,7 +20,6 @@ REFUSES = {"stop", "stacks", "clean", "relaunch", "signal", "details", "tag", "u
 
 class ReplayDashboard(Dashboard):
     BINDINGS = keys.bindings("replay")
-    LEAVING = "q leaves the replay"
 
     def __init__(self, replay: Replay, host: Host, first: Snapshot | None = None) -> None:
         super().__init__(replay.run, host, first)
@@ -67,6 +66,10 @@ class ReplayDashboard(Dashboard):
         self._wish(lambda playing: playing.to_end())
 
     # -- what is refused ------------------------------------------------------------------
+
+    @staticmethod
+    def leaving() -> str:
+        return f"{keys.name('detach')} leaves the replay"
 
     def has(self, key: keys.Key) -> bool:
         return key.id not in REFUSES

@@ -18,11 +18,6 @@ class RunKeys(ProcessKeys):
         """What is on the screen."""
         raise NotImplementedError
 
-    def action_help(self) -> None:
-        from bitwatch.tui.screens.help import Help
-
-        self.app.push_screen(Help())
-
     def action_why(self) -> None:
         from bitwatch.tui.screens.why import Why
 

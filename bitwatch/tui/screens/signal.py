@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import OptionList, Static
@@ -14,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from bitwatch.attach.signals import SIGNALS
 from bitwatch.text import counted
+from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
 from bitwatch.tui.targets import Target
 
@@ -25,11 +25,7 @@ NAME_CELLS = 10
 class SignalDialog(Over[str | None]):
     """Dismissed with the name of the signal, or None. Cancel is where the cursor is."""
 
-    BINDINGS = [
-        Binding("escape,q,n", "cancel", show=False),
-        Binding("j", "move(1)", show=False),
-        Binding("k", "move(-1)", show=False),
-    ]
+    BINDINGS = keys.bindings("dialog", "choice")
     AUTO_FOCUS = "#signals"
 
     def __init__(self, targets: Sequence[Target]) -> None:
@@ -44,7 +40,10 @@ class SignalDialog(Over[str | None]):
             if self._barred:
                 title += f", {len(self._barred)} left alone"
             dialog.border_title = Content(title if number else "Nothing here can be signalled")
-            dialog.border_subtitle = Content("enter chooses · escape cancels · tab: the processes")
+            cancels = keys.name("cancel")
+            dialog.border_subtitle = Content(
+                f"enter chooses · {cancels} cancels · tab: the processes"
+            )
             with VerticalScroll(id="targets"):
                 for text, indent in self._text():
                     line = Static(text, classes="" if indent == 2 else "line")

@@ -13,6 +13,7 @@ from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.sense.stacks import Frame, Thread
 from bitwatch.text import clock, counted, duration
+from bitwatch.tui import keys
 from bitwatch.tui.draw import plain
 from bitwatch.tui.screens.dialog import Block, Page
 
@@ -30,7 +31,7 @@ COLOURS = {
 
 
 class StacksPage(Page):
-    BINDINGS = [("s", "close", "close"), ("r", "again", "again")]
+    BINDINGS = [*keys.bindings("stacks"), keys.closing("stacks")]
 
     class Told(Message):
         def __init__(self, stacks: Stacks | None, trouble: str = "") -> None:
@@ -46,7 +47,9 @@ class StacksPage(Page):
         self._asking = False
 
     def on_mount(self) -> None:
-        self.query_one(".dialog").border_subtitle = Content("r asks again · escape closes")
+        self.query_one(".dialog").border_subtitle = Content(
+            f"{keys.name('stacks-again')} asks again · {keys.name('page-close')} closes"
+        )
         self.action_again()
 
     def action_again(self) -> None:

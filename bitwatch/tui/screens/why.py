@@ -7,7 +7,7 @@ from textual.content import Content
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
 from bitwatch.text import clock
-from bitwatch.tui import model
+from bitwatch.tui import keys, model
 from bitwatch.tui.draw import plain
 from bitwatch.tui.screens.dialog import Block, Page
 from bitwatch.tui.widgets.alerts import SHAPES, by_severity
@@ -19,7 +19,7 @@ EMPTY = Block(Content(""))
 
 
 class Why(Page):
-    BINDINGS = [("w", "close", "close")]
+    BINDINGS = [keys.closing("why")]
 
     def __init__(self, view: View) -> None:
         super().__init__("Why", text(view))
@@ -74,7 +74,7 @@ def _alert(alert: Alert) -> list[Block]:
     evidence = [plain(line) for line in alert.evidence[:EVIDENCE]]
     if len(alert.evidence) > EVIDENCE:
         evidence.append(f"and {len(alert.evidence) - EVIDENCE} more")
-    return _said(title, COLOURS[alert.severity], evidence, plain(alert.next))
+    return _said(title, COLOURS[alert.severity], evidence, plain(keys.in_words(alert.next)))
 
 
 def _said(title: str, colour: str, evidence: list[str], following: str) -> list[Block]:

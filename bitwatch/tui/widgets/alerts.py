@@ -11,6 +11,7 @@ from textual.message import Message
 
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line, clip, first_sentence, plain
 from bitwatch.tui.widgets.painted import Painted
 
@@ -18,14 +19,13 @@ SEVERITIES = ("error", "warning", "info")
 SHAPES = {"error": "■", "warning": "▲", "info": "●"}
 ROLES = {"error": "bad", "warning": "warning", "info": "accent"}
 GROUNDS = {"error": "bad-ground", "warning": "warning-ground", "info": "info-ground"}
-WHY = ("w", "why")
 # What is seen from inside the readers goes without saying where the plan has said it.
 SAID_BY = {"idle-reader": "workers-exceed-shards"}
 
 
 class AlertBar(Painted):
     """`rows` is how many lines the app grants; `remedies` names, by alert id, the keys that
-    act on it now, besides `w` for why."""
+    act on it now, besides the one for why."""
 
     DEFAULT_CSS = "AlertBar { height: auto; }"
     default_id = "alerts"
@@ -64,7 +64,10 @@ class AlertBar(Painted):
         """`why` stands first: its column is the same for every alert."""
         line = Line()
         remedy = self.remedies.get(alert.id)
-        for key, label in (WHY, remedy) if remedy else (WHY,):
+        why = keys.get("why")
+        for key, label in [(why.name, why.label), *([remedy] if remedy else [])]:
+            if not key:  # the user wants none for it
+                continue
             line.add("  " if line.width else "").add(f"[{key}]", "strong accent")
             line.add(f" {label}", "accent")
         return line
@@ -74,8 +77,9 @@ class AlertBar(Painted):
             return
         text = self._drawn[event.y].text
         before = text[: event.x + 1].rfind("[")
-        if before >= 0 and text[before + 2 : before + 3] == "]":
-            self.post_message(self.Pressed(text[before + 1]))
+        key, closed, _ = text[before + 1 :].partition("]")
+        if before >= 0 and closed:
+            self.post_message(self.Pressed(key))
 
 
 def worth_a_line(alerts: list[Alert]) -> list[Alert]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.geometry import Size
 
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line
 from bitwatch.tui.widgets.painted import Painted
 
@@ -20,14 +20,7 @@ class Chooser(VerticalScroll, can_focus=True):
     """`chosen` of `count` things. With only one the arrows scroll."""
 
     DEFAULT_CSS = "Chooser { scrollbar-size-vertical: 1; }"
-    BINDINGS = [
-        Binding("down,right,tab", "choose(1)", show=False),
-        Binding("up,left,shift+tab", "choose(-1)", show=False),
-        Binding("j", "move(1)", show=False),
-        Binding("k", "move(-1)", show=False),
-        Binding("pagedown,space", "move(10)", show=False),
-        Binding("pageup", "move(-10)", show=False),
-    ]
+    BINDINGS = keys.bindings("corrections")
 
     def __init__(self, drawing: Drawing, count: int) -> None:
         super().__init__(id="chooser")

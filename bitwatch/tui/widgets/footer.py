@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from textual import events as textual_events
 from textual.message import Message
 
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line
 from bitwatch.tui.widgets.painted import Painted
-
-LAST = "?"  # help stays in sight however narrow the terminal
 
 
 class KeyFooter(Painted):
@@ -31,8 +30,8 @@ class KeyFooter(Painted):
         self._keys: list[tuple[str, str]] = []
         self._places: list[tuple[int, int, str]] = []  # (from column, to column, key)
 
-    def show_keys(self, keys: Sequence[tuple[str, str]]) -> None:
-        self._keys = list(keys)
+    def show_keys(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self._keys = list(pairs)
         self.repaint()
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -50,11 +49,12 @@ class KeyFooter(Painted):
                 self.post_message(self.Pressed(key))
 
 
-def fitting(keys: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:
+def fitting(pairs: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:
     """The pairs that fit, in order; the last ones go first, help never."""
-    kept = list(keys)
+    kept = list(pairs)
+    last = keys.get("help").label  # stays in sight however narrow the terminal
     while len(kept) > 1 and sum(Line(f" {k} {label} ").width for k, label in kept) > width:
-        droppable = [pair for pair in kept if pair[0] != LAST]
+        droppable = [pair for pair in kept if pair[1] != last]
         if not droppable:
             break
         kept.remove(droppable[-1])

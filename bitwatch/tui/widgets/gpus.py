@@ -33,7 +33,6 @@ class GpuPanel(Panel):
     show everything since the run began, else the last ten minutes."""
 
     default_id = "gpus"
-    number = "1"
     title = "GPUs"
     BINDINGS = keys.bindings("gpus")
 

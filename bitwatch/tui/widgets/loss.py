@@ -25,8 +25,8 @@ class LossPanel(Panel):
     the share of the history that has been read."""
 
     default_id = "loss"
-    number = "3"
     title = "Loss"
+    keeps = ("log_scale", "smooth")
 
     log_scale = False
     smooth = False

@@ -6,7 +6,9 @@ summary by itself, and a frame never costs more than two lines.
 
 from __future__ import annotations
 
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line, Part, joined
+from bitwatch.tui.kept import Value
 from bitwatch.tui.widgets.painted import Painted
 
 FRAME_HEIGHT = 3  # a frame needs a line inside
@@ -19,8 +21,22 @@ class Panel(Painted, can_focus=True):
 
     DEFAULT_CSS = "Panel { height: 1fr; width: 1fr; }"
 
-    number = ""
     title = ""
+    keeps: tuple[str, ...] = ()  # attributes that the next attach begins with
+
+    def kept(self) -> dict[str, Value]:
+        return {name: getattr(self, name) for name in self.keeps}
+
+    def restore(self, kept: dict[str, Value]) -> None:
+        """What is of another kind than it should be is left as it is."""
+        for name in self.keeps:
+            if type(kept.get(name)) is type(getattr(self, name)):
+                setattr(self, name, kept[name])
+
+    @property
+    def number(self) -> str:
+        """The key that goes there."""
+        return keys.get(str(self.id)).name if self.id in keys.PANELS else ""
 
     def lines(self, width: int, height: int) -> list[Line]:
         raise NotImplementedError

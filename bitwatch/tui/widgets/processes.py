@@ -16,6 +16,7 @@ from bitwatch.record.view import END_STATES, ProcessRow, View
 from bitwatch.text import counted
 from bitwatch.tui import family
 from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
+from bitwatch.tui.kept import Value
 from bitwatch.tui.rows import SORTS, Row, arrow
 from bitwatch.tui.sections import OURS, Heading, Section, beside, counts, lines_of, sections
 from bitwatch.tui.widgets.columns import Columns
@@ -32,8 +33,8 @@ class ProcessPanel(RowList):
     `repaint`. `others` are set before a picture is shown."""
 
     default_id = "processes"
-    number = "4"
     title = "Processes"
+    keeps = ("as_tree", "sort", "backwards")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -44,6 +45,11 @@ class ProcessPanel(RowList):
         self.filter = FilterLine()
         self._beside: list[Row] = []
         self._columns: Columns | None = None
+
+    def restore(self, kept: dict[str, Value]) -> None:
+        super().restore(kept)
+        if self.sort not in SORTS:
+            self.sort = "pid"
 
     # -- what is shown --------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ class ReaderPanel(Panel):
     """`listed`: with the list, where it fills the screen."""
 
     default_id = "readers"
-    number = "2"
     title = "Readers"
 
     listed = False

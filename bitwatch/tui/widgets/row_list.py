@@ -4,9 +4,9 @@ stays with its process whatever row that moves to."""
 from __future__ import annotations
 
 from textual import events as textual_events
-from textual.binding import Binding
 from textual.message import Message
 
+from bitwatch.tui import keys
 from bitwatch.tui.rows import Key, Row
 from bitwatch.tui.sections import Heading
 from bitwatch.tui.widgets.panel import Panel
@@ -21,14 +21,7 @@ class RowList(Panel):
     # there when it was made, so it selects first and takes the focus then.
     FOCUS_ON_CLICK = False
 
-    BINDINGS = [
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "move_page(-1)", "page up", show=False),
-        Binding("pagedown", "move_page(1)", "page down", show=False),
-        Binding("home,g", "move_to(0)", "first", show=False),
-        Binding("end,G", "move_to(-1)", "last", show=False),
-    ]
+    BINDINGS = keys.bindings("list")
 
     class Moved(Message):
         """The selection is another process now."""

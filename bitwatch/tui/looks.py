@@ -1,0 +1,119 @@
+"""How the application looks and what its keys are: themes, the user's keys, help, the palette,
+and what of it the next attach begins with. It knows nothing of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+from textual.theme import Theme
+
+from bitwatch import config as configuration
+from bitwatch.tui import keys
+from bitwatch.tui.actions import actions
+from bitwatch.tui.kept import Keeping, Kept, Value
+from bitwatch.tui.themes import DEFAULT, load, variables_of
+from bitwatch.tui.where import scopes
+
+
+class Wishes(NamedTuple):
+    """What the user's file says of the screen, and how that was left last. `theme` is empty where
+    the file names none; `keys` are Textual's names by id."""
+
+    theme: str = ""
+    keys: Mapping[str, str] = {}
+    keeping: Keeping | None = None
+
+
+class Looks(App[None]):
+    """The part of the application that is about the screen itself."""
+
+    COMMAND_PALETTE_BINDING = keys.UNBOUND  # the table has it
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, themes: Sequence[Theme], theme: str, wishes: Wishes) -> None:
+        super().__init__()
+        keys.use(wishes.keys)
+        self.set_keymap(keys.given())
+        self.wishes = wishes
+        self.chosen_theme = wishes.keeping.before.theme if wishes.keeping else ""
+        for name in list(self.available_themes):
+            if name != self.theme:
+                self.unregister_theme(name)
+        before = self.theme
+        for each in themes:
+            self.register_theme(each)
+        self.theme = theme or DEFAULT
+        if before not in {each.name for each in themes}:
+            self.unregister_theme(before)
+
+    def on_unmount(self) -> None:
+        keys.use({})
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return variables_of(self.current_theme)
+
+    def complain(self, sentences: Iterable[str]) -> None:
+        for text in sentences:
+            self.notify(text, severity="warning", timeout=10, markup=False)
+
+    # -- what the next attach begins with ---------------------------------------------------
+
+    def standing(self) -> tuple[str, dict[str, dict[str, Value]]]:
+        """What fills the screen, and how each panel stands; as it was, where there is none."""
+        before = self.wishes.keeping.before if self.wishes.keeping else Kept()
+        return before.maximised, before.panels
+
+    def keep(self) -> None:
+        if self.wishes.keeping is not None:
+            self.wishes.keeping.note(Kept(self.chosen_theme, *self.standing()))
+
+    # -- themes -----------------------------------------------------------------------------
+
+    def take_theme(self, name: str | None) -> None:
+        """From now on; the next time too, unless the user's file names another one."""
+        if name is None:
+            return
+        self.theme = self.chosen_theme = name
+        self.keep()
+        if self.wishes.theme not in ("", name):
+            file = configuration.user_file()
+            words = f'for now: {file} names the theme "{self.wishes.theme}" for the next time'
+            self.notify(words, timeout=6, markup=False)
+
+    def action_themes(self) -> None:
+        """As the files are now: whoever writes one sees it here, or what is wrong with it."""
+        from bitwatch.tui.screens.themes import Themes
+
+        found, complaints = load()
+        for each in found:
+            self.register_theme(each)
+        self.push_screen(Themes(found), self.take_theme)
+        self.complain(complaints)
+
+    # -- help and palette -------------------------------------------------------------------
+
+    def action_help(self) -> None:
+        """Of the place where one is; the same key closes it."""
+        from bitwatch.tui.screens.help import Help
+
+        if isinstance(self.screen, Help):
+            self.pop_screen()
+        else:
+            self.push_screen(Help(scopes(self.screen)))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        yield from actions(self, screen)
+        for name in self.available_themes:
+            change = partial(self.take_theme, name)
+            yield SystemCommand(f"Theme: {name}", "Change the colours", change)
+
+    def action_command_palette(self) -> None:
+        from bitwatch.tui.screens.over import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
