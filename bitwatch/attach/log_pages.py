@@ -39,6 +39,7 @@ class Pager:
         self.size = 0
         self.end = 0  # of the last row that cannot change any more
         self.trouble = ""
+        self.written: float | None = None  # when, as of the last look
         self.renewed = 0  # how often it was emptied, or its path has come to mean another file
         self._fd = -1
         self._which: tuple[int, int] | None = None
@@ -158,7 +159,7 @@ class Pager:
             if looks_binary(beginning):
                 raise LogError(f"{self.path}: is a binary file, not a log")
             self._head = beginning[:HEAD_BYTES]
-        self.size = size
+        self.size, self.written = size, os.fstat(self._fd).st_mtime
         self.end = size if self.read(size - 1, 1) == b"\n" else self.begin_of(size - 1)
 
     def _begins_as_before(self) -> bool:

@@ -39,14 +39,13 @@ class Source:
         self._looks: list[int] = []
         self._told: tuple[int, float | None] = (-1, None)  # a row's end, and its time
         self._renewed = self.pager.renewed
-        self._times = Times()
+        self._times = Times(self.pager.written)
         if self.pager.end:
             self.span = self._ends()
 
-    @property
-    def has_order(self) -> bool:
-        """Whether the lines from before the first look say when they were printed."""
-        return self.span is not None or self.live_from == 0
+    def is_ordered(self, row: Row) -> bool:
+        """Whether it is known where the row stands among those of other logs."""
+        return self.span is not None or row.begin >= self.live_from
 
     def came(self, number: int) -> None:
         """It was not there at the first look: all of it is new."""
