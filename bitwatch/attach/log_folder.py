@@ -60,7 +60,9 @@ class LogFolder:
         return changes
 
     def troubles(self, sources: Sequence[Source]) -> list[str]:
-        return [source.pager.trouble for source in sources if source.pager.trouble]
+        """A sentence each, that begins with the name of the file."""
+        found = [source.pager.trouble for source in sources if source.pager.trouble]
+        return [text.removeprefix(f"{self._folder}/") for text in found]
 
     def _paths(self) -> list[Path]:
         try:

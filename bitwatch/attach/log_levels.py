@@ -21,7 +21,7 @@ ERASES = re.compile(r"\x1b\[[012]?K")
 OFF = r"(?<![\w.=/-])"  # a word of a sentence or of a name is no level: /ERROR/, no-WARNING
 END = r"(?![\w=/-])"
 LEVELS: tuple[tuple[Level, re.Pattern[str]], ...] = (
-    ("bad", re.compile(OFF + r"(?:ERROR|CRITICAL|FATAL|SEVERE)" + END)),
+    ("bad", re.compile(OFF + r"(?:ERROR|CRITICAL|FATAL)" + END)),
     ("bad", re.compile(OFF + r"(?:[Ee]rror|[Ff]atal(?: error)?)(?:\]|: (?![\d.]))")),
     ("bad", re.compile(re.escape(OPENING))),
     ("bad", re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::|$)")),
@@ -37,9 +37,9 @@ LEVELS: tuple[tuple[Level, re.Pattern[str]], ...] = (
 )
 # Each line with an error or a warning has one of these, in any case: to find them quickly.
 MARKS = (
-    *("error", "exception", "interrupt", "critical", "fatal", "severe", "traceback", "warn"),
+    *("error", "exception", "interrupt", "critical", "fatal", "traceback", "warn"),
     *("out of memory", "segmentation fault", "exitcode:", "killed", "train.py: "),
-    *(".cpp:", ".cc:", ".py:"),  # of a level that is one letter
+    *(".cpp:", ".py:"),  # of a level that is one letter
 )
 
 

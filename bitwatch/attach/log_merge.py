@@ -7,14 +7,16 @@ the order is the one among them that comes first.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bitwatch.attach.log_pages import Row
 from bitwatch.attach.log_sources import Key, Source
 
 BATCH_ROWS = 64  # of one log, read at a time
+ALONE: Key = (0, 0.0)  # of a row where there is nothing to be merged
 Places = dict[Source, int]
+Keyed = Callable[[Source, Row], Key]
 
 
 class Shown(NamedTuple):
@@ -39,9 +41,12 @@ class Stretch:
     def at_end(self) -> bool:
         return all(self.back[source] >= source.pager.end for source in self.sources)
 
+    def _key(self, source: Source, row: Row) -> Key:
+        return source.key(row) if len(self.sources) > 1 else ALONE
+
     def earlier(self, most: int) -> int:
         """Puts so many rows before the first one; how many there were."""
-        streams = (_backwards(source, self.front[source]) for source in self.sources)
+        streams = (_backwards(source, self.front[source], self._key) for source in self.sources)
         found: list[Shown] = []
         for _, shown in heapq.merge(*streams, key=lambda one: one[0], reverse=True):
             found.append(shown)
@@ -55,7 +60,7 @@ class Stretch:
 
     def later(self, most: int) -> int:
         """The same behind the last one."""
-        streams = (_forwards(source, self.back[source]) for source in self.sources)
+        streams = (_forwards(source, self.back[source], self._key) for source in self.sources)
         number = 0
         for _, shown in heapq.merge(*streams, key=lambda one: one[0]):
             self.rows.append(shown)
@@ -119,19 +124,20 @@ def around(sources: Sequence[Source], source: Source, byte: int) -> Places:
     return {each: places.get(each, 0) for each in sources}
 
 
-def _forwards(source: Source, place: int) -> Iterator[tuple[tuple[Key, int], Shown]]:
+def _forwards(source: Source, place: int, key: Keyed) -> Iterator[tuple[tuple[Key, int], Shown]]:
     rows_at_once = BATCH_ROWS // 8
     while rows := source.pager.after(place, rows_at_once):
-        for key, row in source.keyed(rows):
-            yield (key, source.order), Shown(source, row, source.pager.renewed)
+        for row in rows:
+            yield (key(source, row), source.order), Shown(source, row, source.pager.renewed)
         place = rows[-1].end
         rows_at_once = BATCH_ROWS
 
 
-def _backwards(source: Source, place: int) -> Iterator[tuple[tuple[Key, int], Shown]]:
+def _backwards(source: Source, place: int, key: Keyed) -> Iterator[tuple[tuple[Key, int], Shown]]:
     rows_at_once = BATCH_ROWS // 8
     while rows := source.pager.before(place, rows_at_once):
-        for key, row in reversed(source.keyed(rows)):
-            yield (key, source.order), Shown(source, row, source.pager.renewed)
+        keyed = [(key(source, row), row) for row in rows]  # times are inherited downwards
+        for its, row in reversed(keyed):
+            yield (its, source.order), Shown(source, row, source.pager.renewed)
         place = rows[0].begin
         rows_at_once = BATCH_ROWS

@@ -15,7 +15,7 @@ from bitwatch.attach.log_merge import Places
 from bitwatch.attach.log_pages import PIECE_BYTES, Row, row_begin, row_end
 from bitwatch.attach.log_sources import Source
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 256 << 10
 Direction = Literal[1, -1]
 
 
@@ -164,7 +164,8 @@ class Counted:
 
     @property
     def is_done(self) -> bool:
-        return self.place >= self.source.pager.end
+        pager = self.source.pager
+        return self._renewed == pager.renewed and self.place >= pager.end
 
     def step(self) -> None:
         """Reads a block more."""
@@ -178,7 +179,7 @@ class Counted:
 
     def before(self, place: int) -> int | None:
         """How many there are up to where a row begins; None where that was not read yet."""
-        if place > self.place:
+        if place > self.place or self._renewed != self.source.pager.renewed:
             return None
         at = bisect_right(self._ends, place) - 1
         begin, number = (self._ends[at], self._numbers[at]) if at >= 0 else (0, 0)

@@ -17,6 +17,7 @@ from bitwatch.attach.log_times import Times
 
 Key = tuple[int, float]  # (0, time) before the first look, (1, number of the look) since
 
+NEXT_ROWS = 8  # that are looked at first
 NEAR_ROWS = 200  # that are searched for the time of a line that has none
 END_ROWS = 1000  # of a log, that are searched for its first and its last time
 MOST_LOOKS = 20_000  # of which the order is remembered
@@ -66,10 +67,6 @@ class Source:
             self._arrive(before, number)
         return self.pager.end - before
 
-    def keyed(self, rows: list[Row]) -> list[tuple[Key, Row]]:
-        """Rows that follow one another, with their keys."""
-        return [(self.key(row), row) for row in rows]
-
     def key(self, row: Row) -> Key:
         if row.begin >= self.live_from:
             at = bisect_right(self._arrived, row.begin) - 1
@@ -116,9 +113,10 @@ class Source:
 
     def _near(self, row: Row) -> float:
         """The time of the line that a row without one belongs to."""
-        for above in reversed(self.pager.before(row.begin, NEAR_ROWS)):
-            if (t := self._read(above)) is not None:
-                return t
+        for most in (NEXT_ROWS, NEAR_ROWS):
+            for above in reversed(self.pager.before(row.begin, most)):
+                if (t := self._read(above)) is not None:
+                    return t
         for below in self.pager.after(row.end, NEAR_ROWS):
             if (t := self._read(below)) is not None:
                 return t

@@ -78,7 +78,7 @@ KEYS = (
     Key("E", "trouble(-1)", "error before", "The error or warning before.", scope="logs"),
     Key("left_square_bracket", "attempt(-1)", "attempt before", "The logs of the attempt before.", scope="logs", shown="["),
     Key("right_square_bracket", "attempt(1)", "next attempt", "The logs of the next attempt.", scope="logs", shown="]"),
-    Key("question_mark,h,f1", "help", "help", "This page.", scope="logs", shown="?"),
+    Key("question_mark,h,f1", "keys", "keys", "All keys.", scope="logs", shown="?"),
 )  # fmt: skip
 PANELS = ("1-4", "panels")
 INTERRUPT = Binding("ctrl+c", "interrupt", show=False, priority=True)

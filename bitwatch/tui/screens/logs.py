@@ -25,9 +25,8 @@ from bitwatch.tui.log_book import Book, Picture
 from bitwatch.tui.widgets.log_view import OWN_LINES, LogView
 
 POLL_S = 0.3
-SLICE_S = 0.02  # of a search, before a key is looked for
+SLICE_S = 0.005  # of a search, before a key is looked for
 SEARCH_PAINT_S = 0.2  # how often a search says how far it is
-FIRST_SIZE = (80, 20)  # until the screen has one
 
 Command = Callable[[Book], object]
 
@@ -56,6 +55,7 @@ class Logs(ModalScreen[None]):
         self._attempt = attempt
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._left = threading.Event()
+        self._reader: threading.Thread | None = None
         self._troubles = Troubles()
         self._key = ""  # that was pressed last
         self._searches = False
@@ -67,9 +67,6 @@ class Logs(ModalScreen[None]):
             dialog.border_subtitle = Content("")
             yield self.view
 
-    def on_mount(self) -> None:
-        threading.Thread(target=self._read, name="logs", daemon=True).start()
-
     def on_unmount(self) -> None:
         self._left.set()
         self._commands.put(lambda _book: None)  # it may wait for one
@@ -79,13 +76,18 @@ class Logs(ModalScreen[None]):
 
     def _tell_size(self) -> None:
         width, height = self.view.size
-        self._commands.put(lambda book: book.resize(width, height - OWN_LINES))
+        if self._reader is None:
+            size = (width, height - OWN_LINES)
+            self._reader = threading.Thread(target=self._read, args=size, name="logs", daemon=True)
+            self._reader.start()
+        else:
+            self._commands.put(lambda book: book.resize(width, height - OWN_LINES))
 
     # -- the thread that reads ------------------------------------------------------------
 
-    def _read(self) -> None:
+    def _read(self, width: int, height: int) -> None:
         try:
-            book = Book(self._run, self._attempt, *FIRST_SIZE)
+            book = Book(self._run, self._attempt, width, height)
             looked = painted = time.monotonic()
             changed, busy = True, False
             while not self._left.is_set():
@@ -99,8 +101,8 @@ class Logs(ModalScreen[None]):
                 if changed or (busy and now - painted >= SEARCH_PAINT_S):
                     self.post_message(self.Read(book.picture()))
                     painted, changed = time.monotonic(), False
-                found = _work(book)
-                before, busy = busy, book.searching.is_busy
+                before, found = book.searching.is_busy, _work(book)
+                busy = book.searching.is_busy
                 changed = found or (before and not busy)
         except Exception as error:  # whatever it is: a sentence on the screen
             self.post_message(self.Failed(error))
@@ -163,7 +165,7 @@ class Logs(ModalScreen[None]):
         else:
             self.dismiss()
 
-    def action_help(self) -> None:
+    def action_keys(self) -> None:
         from bitwatch.tui.screens.help import Help
 
         self.app.push_screen(Help())
