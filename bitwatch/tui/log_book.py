@@ -44,8 +44,8 @@ class Book(Window):
         self.folder = LogFolder(self._run.logs(attempt))
         self.chosen = ALL
         self.left = 0
-        self.searching.forget_places()
         self.start_at_end(self.folder.chosen(ALL))
+        self.searching.recount(self.stretch.sources)
 
     def first(self) -> None:
         self.start(self.stretch.sources, beginning(self.stretch.sources))

@@ -84,6 +84,8 @@ async def test_all_are_merged_by_time_and_one_alone_is_chosen(stage: Open) -> No
         await at.until(lambda: shown(at)[0].endswith("zero step 28"))
         await at.press("left")
         await at.until(lambda: shown(at)[0].endswith("started"))
+        await at.press("tab", "tab")
+        await at.until(lambda: shown(at)[0].endswith("one step 29"))
         await at.press("a", "home")
         await at.until(lambda: "zero step 0" in shown(at)[0])
         await at.pilot.click("#log", offset=(16, 0))
@@ -237,8 +239,10 @@ async def test_brackets_go_to_the_logs_of_other_attempts(stage: Open) -> None:
         logs(at, 2, rank0="of the second\n")
         await at.press("]")
         await at.until(says(at, "of the second", "attempt 2 of 2"))
+        await at.press("slash", *"of", "enter")
+        await at.until(lambda: "1 of 1" in status(at))
         await at.press("[")
-        await at.until(says(at, "of the first", "attempt 1 of 2"))
+        await at.until(says(at, "of the first", "attempt 1 of 2", "1 found"))
 
 
 async def test_rotated_truncated_deleted_and_unreadable_logs_are_sentences(stage: Open) -> None:

@@ -35,7 +35,7 @@ class LogView(Painted):
     def __init__(self) -> None:
         super().__init__()
         self.picture: Picture | None = None
-        self.entry = FilterLine()
+        self.entry = FilterLine("finds it", "leaves")
 
     def paint(self, picture: Picture) -> None:
         self.picture = picture
