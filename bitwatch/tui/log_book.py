@@ -74,13 +74,19 @@ class Book(Window):
         names = self.names()
         if f"rank {number}" in names or any(name.startswith("rank ") for name in names):
             self.choose(f"rank {number}")
-        elif number < len(names):
-            self.choose(names[number])
+        else:
+            self.choose_at(number)
+
+    def choose_at(self, place: int) -> None:
+        """In the bar."""
+        names = self.names()
+        if 0 <= place < len(names):
+            self.choose(names[place])
 
     def next_source(self, by: int) -> None:
         names = self.names()
         at = names.index(self.chosen) if self.chosen in names else 0
-        self.choose(names[max(0, min(len(names) - 1, at + by))])
+        self.choose_at(at + by)
 
     def next_attempt(self, by: int) -> None:
         attempts = self._run.attempts()
@@ -172,7 +178,7 @@ class Book(Window):
         attempts = self._run.attempts()
         of = f" of {len(attempts)}" if len(attempts) > 1 else ""
         if not names:
-            shown = Line(" no log yet", "quiet")
+            shown = Line(" no log yet", "quiet").cut(self.width)
         return Picture(
             f"Logs of attempt {self.attempt}{of}",
             self._where(),

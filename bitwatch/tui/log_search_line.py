@@ -38,7 +38,7 @@ class Searching:
             self.wanted = wanted
             self.recount(sources)
         self._direction = direction
-        self._steps = nearest(sources, places, direction, wanted)
+        self._steps = nearest(list(sources), places, direction, wanted)
         self._done_blocks = 0
         ends = (each.pager.end if direction > 0 else 0 for each in sources)
         missing = sum(abs(end - places[each]) for each, end in zip(sources, ends, strict=True))

@@ -154,7 +154,7 @@ class Logs(ModalScreen[None]):
         self.action_scroll(message.lines)
 
     def on_log_view_chosen(self, message: LogView.Chosen) -> None:
-        self._tell(lambda book: book.choose(book.names()[message.number]))
+        self._tell(lambda book: book.choose_at(message.number))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return not self.view.entry.editing
