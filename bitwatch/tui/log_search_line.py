@@ -11,6 +11,7 @@ from bitwatch.text import percent
 from bitwatch.tui.draw import Line, plain
 
 TROUBLES = "errors and warnings"
+NO_FURTHER = "no further one"
 HINTS = (
     *(("f", "follow"), ("/", "search"), ("e", "errors"), ("←→", "logs"), ("w", "wrap")),
     *(("[ ]", "attempts"), ("?", "keys")),
@@ -88,8 +89,7 @@ class Searching:
         except StopIteration:
             self._steps = None
             way, back = ("below", "N") if self._direction > 0 else ("above", "n")
-            if not self._is_counted or self._number:
-                self.said = f"no further one {way}; {back} goes the other way"
+            self.said = f"{NO_FURTHER} {way}; {back} goes the other way"
             return None
         self._done_blocks += 1
         if found is not None:
@@ -113,7 +113,8 @@ class Searching:
         if self.wanted is not None:
             name = f"/{plain(self.wanted.text)}" if self.wanted.text else TROUBLES
             line.add(f" {name}  ", "accent").add(self._words(), "text")
-        if self.said:
+        none = self._is_counted and not self._number  # which is said already
+        if self.said and not (none and self.said.startswith(NO_FURTHER)):
             line.add(" · " if line.width else " ", "quiet").add(self.said, "warning")
         if notes:
             line.add(" · " if line.width else " ", "quiet").add(plain(notes[0]), "warning")
