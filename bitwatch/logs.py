@@ -17,29 +17,7 @@ from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.supervise import begin
 
 POLL_S = 0.5
-NEWEST_BYTES = 128 << 10  # of each log, what a screen begins with
 READ_BYTES = 8 << 20  # of a log at a time: a large one is never held whole
-
-
-class Tail:
-    """The newest lines of all logs in a folder, then those that are added, each with who
-    printed it. Nobody knows the order in which two processes printed between two looks."""
-
-    def __init__(self, folder: Path, newest_bytes: int = NEWEST_BYTES) -> None:
-        self._folder = folder
-        self._newest_bytes = newest_bytes
-        self._files: dict[Path, LogFile] = {}
-
-    def new(self) -> list[str]:
-        for path in sorted(self._folder.glob("*.log")):
-            if path not in self._files:
-                self._files[path] = LogFile(path, self._newest_bytes, raw=True)
-        width = max((len(path.stem) for path in self._files), default=0)
-        return [
-            f"{path.stem:<{width}}  {line.text}"
-            for path, log in self._files.items()
-            for line in log.new(most_bytes=READ_BYTES)
-        ]
 
 
 def show(run: RunDir, rank: int | None, follow: bool) -> int:

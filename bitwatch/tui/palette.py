@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from textual.color import Color
 
+from bitwatch.tui import source_colours
 from bitwatch.tui.themes import variables_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Palette:
         if sixteen:
             for name, pair in SIXTEEN.items():
                 self._colours[name] = Color(*pair[0 if dark else 1]).rich_color
+            for name in source_colours.NAMES:
+                self._colours[name] = self._colours["quiet"]
         self._sixteen = sixteen
         self._styles: dict[tuple[str, str], Style] = {}
 
@@ -77,11 +80,13 @@ def palette_of(app: App) -> Palette:
 def _colours(app: App) -> dict[str, str]:
     theme = app.current_theme
     named = variables_of(theme)
+    accent = theme.accent or theme.primary
     return {
+        **source_colours.source_colours(named["quiet"], accent),
         "background": theme.background or ("#121212" if theme.dark else "#efefef"),
         "surface": theme.surface or named["block-cursor-blurred-background"],
         "text": theme.foreground or ("#e0e0e0" if theme.dark else "#1e1e1e"),
-        "accent": theme.accent or theme.primary,
+        "accent": accent,
         "warning": theme.warning or theme.primary,
         **{name: named[name] for name in ("quiet", "faint", "fine", "bad", "accent-muted")},
         **{name: named[name] for name in GROUNDS if name in named},

@@ -9,7 +9,7 @@ import pytest
 
 from bitwatch.attach.log_file import LogError, LogFile, pieces, unfit
 from bitwatch.attach.said import Line
-from bitwatch.logs import Tail, show
+from bitwatch.logs import show
 from tests.supervise.standins import ended_run
 
 
@@ -187,19 +187,16 @@ def test_an_empty_file_is_said_to_be_empty_and_may_still_become_a_log(path: Path
     assert unfit(path) == ""
 
 
-def test_a_tail_shows_escapes_and_who_printed(tmp_path: Path) -> None:
-    (tmp_path / "rank0.log").write_text("\x1b[31mred\x1b[0m\n")
-    (tmp_path / "agent.log").write_text("plain\r\n")
-    tail = Tail(tmp_path)
-    assert tail.new() == ["agent  plain", "rank0  \\x1b[31mred\\x1b[0m"]
-    add(tmp_path / "rank0.log", "next\n")
-    assert tail.new() == ["rank0  next"]
+def test_raw_lines_show_their_escapes(path: Path) -> None:
+    path.write_text("\x1b[31mred\x1b[0m\nplain\r\n")
+    log = LogFile(path, 1 << 20, raw=True)
+    assert texts(log.new()) == ["\\x1b[31mred\\x1b[0m", "plain"]
 
 
-def test_a_tail_shows_the_newest_part_of_a_line_that_has_no_end(tmp_path: Path) -> None:
-    (tmp_path / "rank0.log").write_text("one\n" + "é" * 200_000)
-    shown = Tail(tmp_path, 100_001).new()  # which begins within a character
-    assert shown and "".join(line.removeprefix("rank0  ") for line in shown).strip("é") == ""
+def test_the_newest_part_of_a_line_that_has_no_end_is_given_raw(path: Path) -> None:
+    path.write_text("one\n" + "é" * 200_000)
+    shown = texts(LogFile(path, 100_001, raw=True).new())  # which begins within a character
+    assert shown and "".join(shown).strip("é") == ""
 
 
 def test_the_command_prints_a_log_to_its_very_end_with_its_escapes(

@@ -131,12 +131,14 @@ async def test_logs_are_merged_literal_and_go_on(stage: Open) -> None:
         (folder / "rank1.log").write_text("漢字 é e\u0301 \u202eabc\n")
         await at.press("l")
         assert isinstance(at.app.screen, Logs)
-        await at.until(lambda: "rank1  漢字" in at.text())
-        assert "rank0  hello [bold]from[/] rank \\x1b[31mzero\\x1b[0m" in at.text()
+        await at.until(lambda: "rank 1  漢字" in at.text())
+        assert "rank 0  hello [bold]from[/] rank zero" in at.text()
         assert "\\u202eabc" in at.text()
         with open(folder / "rank0.log", "a") as log:
             log.write("one more\n")
-        await at.until(lambda: "rank0  one more" in at.text())
+        await at.until(lambda: "rank 0  one more" in at.text())
+        await at.press("r")
+        await at.until(lambda: "[/] rank \\x1b[31mzero\\x1b[0m" in at.text())
         await at.press("l")
         assert at.app.screen is at.dashboard
 

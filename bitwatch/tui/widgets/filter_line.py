@@ -10,9 +10,11 @@ MOST_CHARACTERS = 200
 
 
 class FilterLine:
-    """`text` narrows the rows with every key. Enter keeps it, escape clears it."""
+    """`text` narrows the rows with every key. Enter keeps it, escape clears it. Who does something
+    else with it says what."""
 
-    def __init__(self) -> None:
+    def __init__(self, enter: str = "keeps", escape: str = "clears") -> None:
+        self._enter, self._escape = enter, escape
         self.text = ""
         self.editing = False
 
@@ -38,8 +40,8 @@ class FilterLine:
         self.text = (self.text + text.partition("\n")[0])[:MOST_CHARACTERS]
 
     def line(self, width: int) -> Line:
-        keys = Line("enter", "accent").add(" keeps · ", "quiet")
-        keys.add("esc", "accent").add(" clears", "quiet")
+        keys = Line("enter", "accent").add(f" {self._enter} · ", "quiet")
+        keys.add("esc", "accent").add(f" {self._escape}", "quiet")
         room = width - keys.width - 5
         shown = plain(self.text)
         line = Line("/ ", "strong accent")
