@@ -161,7 +161,7 @@ class Reading:
 
     def poll(self) -> bool:
         """Reads what is new; whether the picture may have changed."""
-        trouble = _trouble(self.run)
+        trouble = trouble_of(self.run)
         changed = trouble != self._trouble
         if changed:
             before, self._trouble = self._trouble, trouble
@@ -296,7 +296,7 @@ def with_alert(seen: View, name: str, text: str, run: RunDir, now: float) -> Vie
     return msgspec.structs.replace(seen, alerts=[alert, *others])
 
 
-def _trouble(run: RunDir) -> str:
+def trouble_of(run: RunDir) -> str:
     """Why the directory cannot be read now, as a sentence; empty when it can."""
     try:
         os.listdir(run.path)

@@ -166,5 +166,7 @@ def steps(first: int, last: int, columns: int) -> list[tuple[int, str]]:
 
 
 def count(step: int) -> str:
-    """12,000 · 1.25M"""
-    return f"{step:,}" if step < 1_000_000 else f"{step / 1e6:.4g}M"
+    """12,000 · 1.25M · 1.25G"""
+    if step < 1_000_000:
+        return f"{step:,}"
+    return f"{step / 1e6:.4g}M" if step < 1_000_000_000 else f"{step / 1e9:.4g}G"

@@ -162,14 +162,20 @@ async def test_t_changes_between_tree_and_list(stage: Open) -> None:
         assert "└─" in at.text()
 
 
-@pytest.mark.parametrize(("key", "word"), [("y", "log"), ("m", "smoothed")])
-async def test_the_curve_says_how_it_is_drawn(stage: Open, key: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("y", ("log",)), ("m", ("smoothed light", "smoothed medium", "smoothed strong"))],
+)
+async def test_the_curve_says_how_it_is_drawn(
+    stage: Open, key: str, words: tuple[str, ...]
+) -> None:
     async with stage() as at:
-        assert f"{word} ─" not in at.text()
+        for word in words:
+            assert f"{word} ─" not in at.text()
+            await at.press(key)
+            assert f"{word} ─" in at.text()
         await at.press(key)
-        assert f"{word} ─" in at.text()
-        await at.press(key)
-        assert f"{word} ─" not in at.text()
+        assert not any(f"{word} ─" in at.text() for word in words)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +284,6 @@ async def test_the_alerts_why_is_clickable(stage: Open) -> None:
 
 
 def test_no_two_keys_are_the_same() -> None:
-    names = [name for key in keys.KEYS for name in key.keys.split(",")]
+    names = [(key.scope, name) for key in keys.KEYS for name in key.keys.split(",")]
     assert len(names) == len(set(names))
     assert len({key.id for key in keys.KEYS}) == len(keys.KEYS)

@@ -19,6 +19,7 @@ from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
 from bitwatch.tui.host import Host
 from bitwatch.tui.remedies import remedies
+from bitwatch.tui.screens.curve_keys import CurveKeys
 from bitwatch.tui.screens.run_keys import RunKeys
 from bitwatch.tui.widgets.alerts import AlertBar
 from bitwatch.tui.widgets.footer import KeyFooter
@@ -42,7 +43,7 @@ def layout(width: int, height: int) -> str:
     return FULL if width >= 100 and height >= 28 else COMPACT
 
 
-class Dashboard(RunKeys):
+class Dashboard(RunKeys, CurveKeys):
     BINDINGS = keys.bindings()
     AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
 
@@ -174,7 +175,7 @@ class Dashboard(RunKeys):
 
     def name_keys(self) -> None:
         view = self.view
-        doing = {"detach", "why", "logs", "pause", "tree", "log", "smooth", "help"}
+        doing = {"detach", "why", "logs", "pause", "tree", "curve(1)", "log", "smooth", "help"}
         doing.add("app.command_palette")
         if view.attempt and view.state not in END_STATES and not view.foreign:
             doing.add("stop")
@@ -188,9 +189,18 @@ class Dashboard(RunKeys):
             doing.discard("tree")
         if self.at_processes:
             doing |= {"filter", "sort(1)", "tag", "details", "signal"}
-            doing -= {"logs", "pause", "log", "smooth"}  # room for what is about processes
+            doing -= {
+                "logs",
+                "pause",
+                "curve(1)",
+                "log",
+                "smooth",
+            }  # room for what is about processes
             if self.processes.tagged:
                 doing.add("untag")
+        if self.loss.has_focus:
+            doing |= {"axis", "compare", "zoom(True)", "zoom(False)", "cursor(-1)", "whole"}
+            doing -= {"logs", "tree"}  # room for what is about curves
         self.footer.show_keys(keys.footer(doing))
 
     def on_descendant_focus(self) -> None:
@@ -220,14 +230,6 @@ class Dashboard(RunKeys):
             self.header.show(self.view, (self.shown or self.snapshot).now)
         else:
             self._paint()
-
-    def action_log(self) -> None:
-        self.loss.log_scale = not self.loss.log_scale
-        self.loss.repaint()
-
-    def action_smooth(self) -> None:
-        self.loss.smooth = not self.loss.smooth
-        self.loss.repaint()
 
 
 def _gpu_rows(view: View) -> int:

@@ -1,0 +1,77 @@
+"""All curves at a glance: their names with the newest value in a line, and, where there is
+room, a small chart of each. Pure; every drawing says where its names stand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bitwatch.record.view import View
+from bitwatch.tui import across
+from bitwatch.tui.chart import Chart
+from bitwatch.tui.draw import Line, flowing
+from bitwatch.tui.drawing import Drawing
+from bitwatch.tui.marks import Marks
+from bitwatch.tui.tracks import KINDS, Kind, known, newest, tracks
+
+APART = "  "
+LEAST_HEIGHT, MOST_HEIGHT = 4, 9  # lines of a small chart with its name
+
+
+class Place(NamedTuple):
+    """Where a curve can be clicked: lines and columns, the ends not included."""
+
+    kind: Kind
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    def has(self, x: int, y: int) -> bool:
+        return self.top <= y < self.bottom and self.left <= x < self.right
+
+
+def names(view: View, chosen: Kind, width: int) -> tuple[list[Line], list[Place]]:
+    """The names of all curves in as many lines as they need."""
+    there = known(view)
+    entries = [(kind, _name(view, kind, chosen)) for kind in KINDS if kind in there]
+    lines = flowing([line for _, line in entries], width, APART)
+    places = []
+    row = column = 0
+    for kind, line in entries:
+        if column and column + len(APART) + line.width > width:
+            row, column = row + 1, 0
+        column += len(APART) if column else 0
+        places.append(Place(kind, row, row + 1, column, column + line.width))
+        column += line.width
+    return lines, places
+
+
+def _name(view: View, kind: Kind, chosen: Kind) -> Line:
+    value = newest(view, kind)
+    line = Line(kind.title, "strong accent" if kind is chosen else "quiet")
+    return line.add(" ").add(kind.value(value), "text") if value is not None else line
+
+
+def small(
+    view: View, chosen: Kind, axis: str, width: int, height: int
+) -> tuple[list[Line], list[Place]]:
+    """A column of small charts of the curves that are not chosen, each over its whole range."""
+    shown = [kind for kind in known(view) if kind is not chosen]
+    each = min(MOST_HEIGHT, height // max(1, len(shown)))
+    if each < LEAST_HEIGHT:
+        shown, each = shown[: height // LEAST_HEIGHT], LEAST_HEIGHT
+    lines: list[Line] = []
+    places = []
+    for kind in shown:
+        drawn = tracks(view, kind)
+        window = across.whole(drawn, axis) if drawn else None
+        top = len(lines)
+        lines.append(_name(view, kind, chosen))
+        if window is None:
+            lines += [Line()] * (each - 1)
+        else:
+            drawing = Drawing(kind, drawn, [], axis, window, Marks([], [], []))
+            lines += Chart(drawing, width, each - 2, bare=True).lines()
+            lines.append(Line())
+        places.append(Place(kind, top, top + each - 1, 0, width))
+    return lines, places
