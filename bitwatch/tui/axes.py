@@ -35,7 +35,9 @@ class Axis(NamedTuple):
         if self.high == self.low:
             return self.rows * 2
         from_top = (self.high - value) / (self.high - self.low) * (self.rows - 1) + 0.5
-        return math.floor(max(-4.0, min(self.rows + 4.0, from_top)) * 4)
+        if from_top < -4.0:
+            return -16
+        return math.floor((from_top if from_top < self.rows + 4.0 else self.rows + 4.0) * 4)
 
 
 def robust(lows: list[float], highs: list[float], *, recent: bool) -> tuple[float, float]:

@@ -109,8 +109,7 @@ class Chart:
 
     def _grid(self) -> None:
         for row, _ in self.axis.ticks:
-            for column in range(self.width):
-                self.canvas.mark(column, row, "┈", "faint", over=False)
+            self.canvas.level(row, "┈", "faint")
 
     def _curve(self, one: Drawn) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """Draws it; its first and its last dot, across and down. A point that nothing joins to

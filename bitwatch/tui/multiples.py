@@ -11,7 +11,7 @@ from bitwatch.tui.chart import Chart
 from bitwatch.tui.draw import Line, flowing
 from bitwatch.tui.drawing import Drawing
 from bitwatch.tui.marks import Marks
-from bitwatch.tui.tracks import KINDS, Kind, known, newest, tracks
+from bitwatch.tui.tracks import KINDS, Kind, contents, known, newest, tracks
 
 APART = "  "
 LEAST_HEIGHT, MOST_HEIGHT = 4, 9  # lines of a small chart with its name
@@ -52,26 +52,44 @@ def _name(view: View, kind: Kind, chosen: Kind) -> Line:
     return line.add(" ").add(kind.value(value), "text") if value is not None else line
 
 
-def small(
-    view: View, chosen: Kind, axis: str, width: int, height: int
-) -> tuple[list[Line], list[Place]]:
-    """A column of small charts of the curves that are not chosen, each over its whole range."""
-    shown = [kind for kind in known(view) if kind is not chosen]
-    each = min(MOST_HEIGHT, height // max(1, len(shown)))
-    if each < LEAST_HEIGHT:
-        shown, each = shown[: height // LEAST_HEIGHT], LEAST_HEIGHT
-    lines: list[Line] = []
-    places = []
-    for kind in shown:
+class Small:
+    """A column of small charts of the curves that are not chosen, each over its whole range. Of
+    those that have changed one is drawn anew at a time: what they show moves slowly."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[str, tuple[object, object, list[Line]]] = {}  # by curve: for what
+        self._turn = 0
+
+    def lines(
+        self, view: View, chosen: Kind, axis: str, width: int, height: int
+    ) -> tuple[list[Line], list[Place]]:
+        shown = [kind for kind in known(view) if kind is not chosen]
+        each = min(MOST_HEIGHT, height // max(1, len(shown)))
+        if each < LEAST_HEIGHT:
+            shown, each = shown[: height // LEAST_HEIGHT], LEAST_HEIGHT
+        self._turn += 1
+        lines: list[Line] = []
+        places = []
+        for at, kind in enumerate(shown):
+            top = len(lines)
+            place = (view.run, axis, width, each)
+            before = self._drawn.get(kind.id)
+            if before is None or before[0] != place or (at - self._turn) % len(shown) == 0:
+                self._draw(view, kind, axis, place)
+            lines += [_name(view, kind, chosen), *self._drawn[kind.id][2], Line()]
+            places.append(Place(kind, top, top + each - 1, 0, width))
+        return lines, places
+
+    def _draw(self, view: View, kind: Kind, axis: str, place: tuple[str, str, int, int]) -> None:
         drawn = tracks(view, kind)
+        what = contents(drawn)
+        before = self._drawn.get(kind.id)
+        if before and before[:2] == (place, what):
+            return
+        width, rows = place[2], place[3] - 2
         window = across.whole(drawn, axis) if drawn else None
-        top = len(lines)
-        lines.append(_name(view, kind, chosen))
-        if window is None:
-            lines += [Line()] * (each - 1)
-        else:
+        lines = [Line()] * rows
+        if window is not None:
             drawing = Drawing(kind, drawn, [], axis, window, Marks([], [], []))
-            lines += Chart(drawing, width, each - 2, bare=True).lines()
-            lines.append(Line())
-        places.append(Place(kind, top, top + each - 1, 0, width))
-    return lines, places
+            lines = Chart(drawing, width, rows, bare=True).lines()
+        self._drawn[kind.id] = (place, what, lines)

@@ -118,6 +118,18 @@ def known(view: View) -> list[Kind]:
     return [kind for kind in KINDS if kind is LOSS or newest(view, kind) is not None]
 
 
+def contents(shown: list[Track]) -> list[object]:
+    """Differs when the curves do: a step comes, or history is filled in."""
+    return [
+        (
+            *(track.attempt, track.began, track.series.last, track.series.width),
+            *(len(track.series.starts), sum(track.series.counts), track.series.nonfinite_count),
+            *(len(known.starts) for known in (track.tokens, track.time) if known),
+        )
+        for track in shown
+    ]
+
+
 def first_not_finite(shown: list[Track]) -> str:
     """`first NaN at step 2`; empty when all is finite."""
     odd = [

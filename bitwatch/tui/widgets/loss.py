@@ -18,14 +18,15 @@ from bitwatch.tui.chart import Chart
 from bitwatch.tui.curve import SMOOTHINGS, columns_of, extent
 from bitwatch.tui.detail import Detail, Wanted, grain, wanted
 from bitwatch.tui.draw import Line, Part, centred, joined, over, plain, sparks
-from bitwatch.tui.drawing import Drawing, Other
-from bitwatch.tui.marks import marks_of
-from bitwatch.tui.multiples import Place, names, small
+from bitwatch.tui.drawing import Drawing
+from bitwatch.tui.marks import Marks, marks_of
+from bitwatch.tui.multiples import Place, Small, names
 from bitwatch.tui.tracks import (
     LOSS,
     Kind,
     Track,
     by_id,
+    contents,
     first_not_finite,
     known,
     newest,
@@ -65,8 +66,11 @@ class LossPanel(Steered):
         self.companions = Companions()
         self.detail = Detail()
         self._last: tuple[object, list[Line], Chart] | None = None  # what was drawn, and how
+        self._small = Small()
         self._places: list[Place] = []
+        self._of = (0, "")  # of which view and curve the tracks and the marks are
         self._tracks: list[Track] = []
+        self._marks: dict[str, Marks] = {}  # by axis
 
     # -- what is shown --------------------------------------------------------------------
 
@@ -90,6 +94,7 @@ class LossPanel(Steered):
             self.smoothing = int(strength)
 
     def remember(self, view: View) -> None:
+        self._of = (0, "")
         self.detail.follow(view)
 
     def choose(self, kind: Kind) -> None:
@@ -105,7 +110,7 @@ class LossPanel(Steered):
 
     def next_axis(self) -> bool:
         """The next one along which anything is known; False when there is no other."""
-        shown = self._tracks or tracks(self.view, self.kind)
+        shown = tracks(self.view, self.kind)
         at = across.ALL.index(self.axis)
         for axis in (*across.ALL[at + 1 :], *across.ALL[:at]):
             if across.is_known(shown, axis):
@@ -129,7 +134,9 @@ class LossPanel(Steered):
     # -- the drawing ----------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Line]:
-        self._tracks = tracks(self.view, self.kind)
+        if self._of != (id(self.view), self.kind.id):
+            self._of = (id(self.view), self.kind.id)
+            self._tracks, self._marks = tracks(self.view, self.kind), {}
         axis = self.axis if across.is_known(self._tracks, self.axis) else across.STEP
         self._places = []
         self.whole = self.chart = None
@@ -152,7 +159,9 @@ class LossPanel(Steered):
         self.origin = (left, above + head)
         if not beside:
             return [*top, *chart_lines]
-        others, places = small(self.view, self.kind, axis, SMALL_WIDTH, height - len(top))
+        others, places = self._small.lines(
+            self.view, self.kind, axis, SMALL_WIDTH, height - len(top)
+        )
         shift = len(top)
         self._places += [
             place._replace(
@@ -185,16 +194,26 @@ class LossPanel(Steered):
             others=beside,
             axis=axis,
             window=window,
-            marks=marks_of(self.view, self.kind, self._tracks, axis),
+            marks=self._marks_of(axis),
             log=self.log_scale,
             smoothing=SMOOTHINGS[self.smoothing][1],
         )
-        key = (width, height, *drawing._replace(tracks=[], others=[]), _contents(shown, beside))
+        key = (
+            width,
+            height,
+            *drawing._replace(tracks=[], others=[]),
+            contents([*shown, *(t for o in beside for t in o.tracks)]),
+        )
         if self._last is None or self._last[0] != key:
             chart = Chart(drawing, width, height)
             self._last = (key, chart.lines(), chart)
         self.chart = self._last[2]
         return self._last[1]
+
+    def _marks_of(self, axis: str) -> Marks:
+        if axis not in self._marks:
+            self._marks[axis] = marks_of(self.view, self.kind, self._tracks, axis)
+        return self._marks[axis]
 
     def _closer(self, axis: str, window: across.Window) -> list[Track]:
         """The tracks in the detail that the window asks for, as far as it has been read."""
@@ -265,6 +284,8 @@ class LossPanel(Steered):
             drawing = self.chart.drawing
             if points := grain(drawing.tracks, drawing.axis, drawing.window):
                 parts.append(Part(6, Line(points, "quiet")))
+        if self.axis != across.STEP and self.chart is not None:
+            parts.append(Part(5, Line(f"along {self.chart.drawing.axis}", "accent")))
         if self.log_scale:
             parts.append(Part(4, Line("log", "accent")))
         if self.smoothing:
@@ -283,19 +304,6 @@ def _marked(chart: Chart, lines: list[Line], column: int, reading: readout.Readi
     if len(lines) > chart.rows and free:
         lines[-1] = over(lines[-1], chart.margin + column, "▲", "strong accent")
     return lines
-
-
-def _contents(shown: list[Track], others: list[Other]) -> list[object]:
-    """Differs when the curves do: a step comes, or history is filled in."""
-    every = [*shown, *(track for other in others for track in other.tracks)]
-    return [
-        (
-            *(track.attempt, track.began, track.series.last, track.series.width),
-            *(len(track.series.starts), sum(track.series.counts), track.series.nonfinite_count),
-            *(len(known.starts) for known in (track.tokens, track.time) if known),
-        )
-        for track in every
-    ]
 
 
 def _waiting(view: View) -> str:
