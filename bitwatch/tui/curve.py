@@ -68,18 +68,31 @@ def gather(series: Series, bounds: list[int], factor: float = 1.0) -> list[Colum
 
 
 def smoothed(columns: list[Column | None], share: float = LIGHT) -> list[float | None]:
-    """A debiased moving average: a constant stays the constant from its first point on, and
-    what is not finite was never in the columns. `share` of the width is what a point mostly
-    rests on."""
-    keep = 1 - 1 / max(1.0, len(columns) * share)
-    value = weight = 0.0
+    """A moving average that looks both ways, so that it lies on the curve also where that falls
+    fast, with weights that fade by distance. It is debiased: a constant stays the constant from
+    its first point to its last, and what is not finite was never in the columns. `share` of the
+    width is what a point mostly rests on."""
+    before, after = _faded(columns, share), _faded(columns[::-1], share)[::-1]
     means: list[float | None] = []
-    for column in columns:
-        value, weight = value * keep, weight * keep
+    for column, (past, past_weight), (future, future_weight) in zip(
+        columns, before, after, strict=True
+    ):
         if column is None:
             means.append(None)
-            continue
-        value += (1 - keep) * column.mean if keep else column.mean
-        weight += 1 - keep if keep else 1.0
-        means.append(value / weight)
+        else:
+            weight = past_weight + future_weight - 1.0
+            means.append((past + future - column.mean) / weight)
     return means
+
+
+def _faded(columns: list[Column | None], share: float) -> list[tuple[float, float]]:
+    """Up to and with each column: the sum of what has been, fading, and of its weights."""
+    keep = 1 - 1 / max(1.0, len(columns) * share / 2)
+    value = weight = 0.0
+    found = []
+    for column in columns:
+        value, weight = value * keep, weight * keep
+        if column is not None:
+            value, weight = value + column.mean, weight + 1.0
+        found.append((value, weight))
+    return found

@@ -6,6 +6,7 @@ in the place of the coarse curve.
 
 from __future__ import annotations
 
+import bisect
 from typing import NamedTuple
 
 from bitwatch.record.stretch import Stretch
@@ -97,6 +98,10 @@ class Detail:
         if not stretch.first <= need.first <= need.last <= stretch.last:
             return track
         found = stretch.curves
+        starts = found[kind.id].starts
+        at = bisect.bisect_left(starts, need.first)
+        if at == len(starts) or starts[at] >= need.first + track.series.width:
+            return track  # this part of the curve is from another file
         return track._replace(
             series=found[kind.id], tokens=found.get("tokens"), time=found.get("t")
         )

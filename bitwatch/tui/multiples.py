@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 from bitwatch.record.view import View
 from bitwatch.tui import across
+from bitwatch.tui.across import Track
 from bitwatch.tui.chart import Chart
-from bitwatch.tui.draw import Line, flowing
+from bitwatch.tui.curve import columns_of, extent
+from bitwatch.tui.draw import Line, flowing, sparks
 from bitwatch.tui.drawing import Drawing
 from bitwatch.tui.marks import Marks
 from bitwatch.tui.tracks import KINDS, Kind, contents, known, newest, tracks
 
 APART = "  "
 LEAST_HEIGHT, MOST_HEIGHT = 4, 9  # lines of a small chart with its name
+LEAST_SPARKS, MOST_SPARKS = 8, 48
 
 
 class Place(NamedTuple):
@@ -93,3 +96,16 @@ class Small:
             drawing = Drawing(kind, drawn, [], axis, window, Marks([], [], []))
             lines = Chart(drawing, width, rows, bare=True).lines()
         self._drawn[kind.id] = (place, what, lines)
+
+
+def sparkline(shown: list[Track], width: int) -> str:
+    """The newest attempt in one line; nothing where there is no room for it."""
+    series = [track.series for track in shown if track.series.starts][-1:]
+    if not series or width < LEAST_SPARKS:
+        return ""
+    columns = columns_of(series[0], *extent(series), min(width, MOST_SPARKS))
+    means = [column.mean if column else None for column in columns]
+    least = min(mean for mean in means if mean is not None)
+    most = max(mean for mean in means if mean is not None)
+    above = [None if mean is None else mean - least for mean in means]
+    return sparks(above, len(above), most - least or 1.0)

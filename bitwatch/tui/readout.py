@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bitwatch.tui import across, axes
 from bitwatch.tui.chart import Chart
 from bitwatch.tui.curve import Column, gather
-from bitwatch.tui.draw import Line, Part
+from bitwatch.tui.draw import Line, Part, over
 from bitwatch.tui.drawing import Drawn, Other
 
 
@@ -110,3 +110,15 @@ def parts(chart: Chart, reading: Reading) -> list[Part]:
         said = kind.value(mean) if mean is not None else "no value"
         found.append(Part(7, Line(f"{other.letter} ", f"strong {other.role}").add(said)))
     return found
+
+
+def marked(chart: Chart, lines: list[Line], column: int, reading: Reading) -> list[Line]:
+    """The cursor: a mark on the curve, and one on the axis under it."""
+    lines = list(lines)
+    value = reading.smoothed if reading.smoothed is not None else reading.values.mean
+    row = min(chart.rows - 1, max(0, chart.axis.dot(value) // 4))
+    lines[row] = over(lines[row], chart.margin + column, "◆", "strong text")
+    free = lines[-1].text[chart.margin + column : chart.margin + column + 1] in ("", " ")
+    if len(lines) > chart.rows and free:
+        lines[-1] = over(lines[-1], chart.margin + column, "▲", "strong accent")
+    return lines

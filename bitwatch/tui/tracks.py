@@ -45,7 +45,7 @@ KINDS = (
     Kind("grad_norm", "gradient norm", _small),
     Kind("learning_rate", "learning rate", _small),
     Kind("tokens_per_s", "throughput", lambda value: f"{short(value)}/s", tick=short),
-    Kind("data_share", "data wait", _share, factor=100.0),
+    Kind("data_share", "data wait", _share, tick=lambda value: f"{value:g} %", factor=100.0),
     Kind("step_s", "step time", lambda value: duration(value) if value >= 1 else f"{value:.3g} s"),
 )
 LOSS = KINDS[0]

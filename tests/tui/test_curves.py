@@ -206,6 +206,31 @@ async def test_keys_zoom_pan_and_go_back(stage: Open) -> None:
         assert panel.chart.window == whole
 
 
+async def test_keys_in_the_footer_are_clicked_for_the_panel_that_has_the_focus(
+    stage: Open,
+) -> None:
+    async with stage(160, 40) as at:
+        await at.press("3")
+        footer = at.dashboard.footer
+        words = footer.draw(160, 1)[0].text
+        assert await at.pilot.click(footer, offset=(words.index("closer"), 0))
+        await at.until(lambda: at.dashboard.loss.zoom.window is not None)
+
+
+async def test_a_zoom_along_what_a_curve_does_not_know_is_dropped(stage: Open) -> None:
+    scored = [events.Evaluation(step=at, loss=0.5, t=0.0) for at in (100, 500, 900)]
+    async with stage() as at:
+        await shown(at, told(falling(1000), evaluations=scored))
+        await at.press("3", "x", "x", "plus")
+        panel = at.dashboard.loss
+        assert panel.along == "time" and panel.zoom.window is not None
+        await at.press("v", "v")  # validations whose time is not known
+        assert panel.along == "step" and panel.zoom.window is None
+        assert "along" not in chart(at)
+        await at.press("v")
+        assert panel.along == "time"
+
+
 async def test_a_zoom_at_the_right_end_follows_and_elsewhere_stays(stage: Open) -> None:
     async with stage() as at:
         await shown(at, told(falling(1000)))

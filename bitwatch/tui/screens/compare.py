@@ -18,10 +18,14 @@ from textual.widgets.option_list import Option
 from bitwatch.attach import choose
 from bitwatch.attach.choose import Choice
 from bitwatch.record.rundir import RunDir
-from bitwatch.tui.draw import Line, plain
-from bitwatch.tui.screens.picker import row
+from bitwatch.text import duration, number
+from bitwatch.tui.draw import Line, fit, plain
+from bitwatch.tui.screens.picker import COLOURS
 from bitwatch.tui.widgets.filter_line import FilterLine
+from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
 from bitwatch.tui.widgets.painted import Painted
+
+NAME_WIDTH = 28  # "2026-11-29-", a name, "-7f3a"
 
 
 class Compare(ModalScreen[RunDir | None]):
@@ -55,7 +59,7 @@ class Compare(ModalScreen[RunDir | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog full") as dialog:
             dialog.border_title = "Compare with which run?"
-            dialog.border_subtitle = "enter adds or takes away · / filters · escape closes"
+            dialog.border_subtitle = "enter adds or removes · / filters · esc closes"
             yield OptionList(id="runs", markup=False)
             yield self._line
 
@@ -136,7 +140,24 @@ class Compare(ModalScreen[RunDir | None]):
 
 
 def _row(one: Choice, width: int, shown: bool) -> Content:
-    return Content.assemble(("● " if shown else "  ", "$accent"), row(one, width))
+    """Its name is what it is known by: in a narrow terminal the rest goes first."""
+    colour = COLOURS.get(STATE_ROLES[one.state], "$quiet")
+    state = f"{STATE_SHAPES.get(one.state, '●')} {one.state:<10}"
+    rest: list[str] = []
+    for text, columns in (
+        (f"loss {number(one.loss, 4)}" if one.loss is not None else "", 14),
+        (f"{duration(one.age_s)} ago" if one.age_s is not None else "", 14),
+        (f"step {one.step:,}" if one.step else "", 16),
+    ):
+        if width - 14 - sum(map(len, rest)) - columns >= NAME_WIDTH:
+            rest.append(f"{text:>{columns}}")
+    name = width - 14 - sum(map(len, rest))
+    return Content.assemble(
+        ("● " if shown else "  ", "$accent"),
+        (state, colour),
+        (fit(plain(one.id), max(8, name)), "bold $foreground" if shown else "$foreground"),
+        ("".join(rest), "$quiet"),
+    )
 
 
 class _FilterRow(Painted):

@@ -218,7 +218,8 @@ class Dashboard(RunKeys, CurveKeys):
     def _press(self, name: str) -> None:
         key = keys.by_name(name)
         if key is not None:
-            self.call_later(self.run_action, key.id)
+            target = (self.focused or self) if key.scope else self
+            self.call_later(target.run_action, key.id)
 
     def action_detach(self) -> None:
         self.host.detach()

@@ -3,6 +3,8 @@ a colour that stay its own for as long as it is there."""
 
 from __future__ import annotations
 
+import re
+
 from bitwatch.attach.beside import Beside
 from bitwatch.tui import across
 from bitwatch.tui.draw import Line, clip, plain
@@ -10,7 +12,8 @@ from bitwatch.tui.drawing import OTHERS, Other
 from bitwatch.tui.tracks import Kind, tracks
 
 LETTERS = "ABC"
-NAME_WIDTH = 30
+NAME_WIDTH = 24
+DATE = re.compile(r"^\d{4}-\d\d-\d\d-")  # of an id; what follows tells runs apart
 
 
 class Companions:
@@ -55,7 +58,7 @@ class Companions:
         lines = []
         for run, (place, seen) in self._runs.items():
             line = Line(f"{LETTERS[place]} ", f"strong {OTHERS[place]}")
-            line.add(clip(plain(run), NAME_WIDTH), OTHERS[place])
+            line.add(clip(DATE.sub("", plain(run)), NAME_WIDTH), OTHERS[place])
             if seen is None or seen.filled < 1:
                 share = f" {100 * seen.filled:.0f} %" if seen else ""
                 line.add(f" reading{share}", "quiet")

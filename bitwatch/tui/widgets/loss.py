@@ -15,12 +15,12 @@ from bitwatch.record.view import View
 from bitwatch.text import number
 from bitwatch.tui import across, readout
 from bitwatch.tui.chart import Chart
-from bitwatch.tui.curve import SMOOTHINGS, columns_of, extent
+from bitwatch.tui.curve import SMOOTHINGS
 from bitwatch.tui.detail import Detail, Wanted, grain, wanted
-from bitwatch.tui.draw import Line, Part, centred, joined, over, plain, sparks
+from bitwatch.tui.draw import Line, Part, centred, joined, plain
 from bitwatch.tui.drawing import Drawing
 from bitwatch.tui.marks import Marks, marks_of
-from bitwatch.tui.multiples import Place, Small, names
+from bitwatch.tui.multiples import Place, Small, names, sparkline
 from bitwatch.tui.tracks import (
     LOSS,
     Kind,
@@ -138,6 +138,9 @@ class LossPanel(Steered):
             self._of = (id(self.view), self.kind.id)
             self._tracks, self._marks = tracks(self.view, self.kind), {}
         axis = self.axis if across.is_known(self._tracks, self.axis) else across.STEP
+        if axis != self.along:
+            self.along = axis
+            self.zoom.clear()
         self._places = []
         self.whole = self.chart = None
         if not self._tracks or height < 2:
@@ -154,7 +157,7 @@ class LossPanel(Steered):
         if alone:
             top.append(self._said(found, room))
         if found is not None and self.chart is not None:
-            chart_lines = _marked(self.chart, chart_lines, *found)
+            chart_lines = readout.marked(self.chart, chart_lines, *found)
         left, above = FRAME if height < self.size.height else (1, 0)
         self.origin = (left, above + head)
         if not beside:
@@ -242,13 +245,7 @@ class LossPanel(Steered):
         if view.last is None or value is None:
             return Line(self._nothing(), "quiet")
         line = Line(self.kind.value(value), "strong text").add("  ")
-        room = width - line.width - 12
-        curves = [track.series for track in tracks(view, self.kind) if track.series.starts]
-        if curves and room >= 8:
-            columns = columns_of(curves[-1], *extent(curves[-1:]), min(room, 48))
-            values = [c.mean if c else None for c in columns]
-            line.add(_sparkline(values), "accent")
-        return line
+        return line.add(sparkline(tracks(view, self.kind), width - line.width - 12), "accent")
 
     def caption(self) -> list[Part]:
         view, kind = self.view, self.kind
@@ -272,7 +269,7 @@ class LossPanel(Steered):
         if self.filled < 1:
             words = Line("reading earlier steps ", "quiet").add(f"{100 * self.filled:.0f}")
             parts.append(Part(1, words.add(" %", "quiet")))
-        if not self._places:
+        if not self._places or self.zoom.mark is not None:
             parts += [Part(7, line) for line in self.companions.legend()]
         if len(self._tracks) > 1:
             parts.append(Part(2, Line("┊ attempt", "quiet")))
@@ -284,8 +281,8 @@ class LossPanel(Steered):
             drawing = self.chart.drawing
             if points := grain(drawing.tracks, drawing.axis, drawing.window):
                 parts.append(Part(6, Line(points, "quiet")))
-        if self.axis != across.STEP and self.chart is not None:
-            parts.append(Part(5, Line(f"along {self.chart.drawing.axis}", "accent")))
+        if self.along != across.STEP and self.chart is not None:
+            parts.append(Part(5, Line(f"along {self.along}", "accent")))
         if self.log_scale:
             parts.append(Part(4, Line("log", "accent")))
         if self.smoothing:
@@ -294,30 +291,9 @@ class LossPanel(Steered):
         return parts
 
 
-def _marked(chart: Chart, lines: list[Line], column: int, reading: readout.Reading) -> list[Line]:
-    """The cursor: a mark on the curve, and one on the axis under it."""
-    lines = list(lines)
-    value = reading.smoothed if reading.smoothed is not None else reading.values.mean
-    row = min(chart.rows - 1, max(0, chart.axis.dot(value) // 4))
-    lines[row] = over(lines[row], chart.margin + column, "◆", "strong text")
-    free = lines[-1].text[chart.margin + column : chart.margin + column + 1] in ("", " ")
-    if len(lines) > chart.rows and free:
-        lines[-1] = over(lines[-1], chart.margin + column, "▲", "strong accent")
-    return lines
-
-
 def _waiting(view: View) -> str:
     if view.phase in ("prepare", "compile", "start"):
         return f"no step yet: {plain(view.phase_text or view.phase)}"
     if view.foreign:
         return plain(view.notes[-1].text) if view.notes else "its log has told of no step yet"
     return "no step yet"
-
-
-def _sparkline(values: list[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return ""
-    least, most = min(known), max(known)
-    spread = most - least or 1.0
-    return sparks([None if v is None else v - least for v in values], len(values), spread)

@@ -29,7 +29,8 @@ class Steered(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self.axis = STEP
+        self.axis = STEP  # that is asked for
+        self.along = STEP  # that is shown: the other may not be known of this curve
         self.zoom = Zoom()
         self.chart: Chart | None = None
         self.origin = (0, 0)
@@ -51,12 +52,12 @@ class Steered(Panel):
 
     def _zoom(self, factor: float, at: float | None) -> None:
         if self.whole is not None:
-            self.zoom.zoom(factor, self.whole, self.newest, self.axis, at)
+            self.zoom.zoom(factor, self.whole, self.newest, self.along, at)
             self.repaint()
 
     def action_pan(self, by: int) -> None:
         if self.whole is not None and self.chart is not None:
-            self.zoom.pan(by * PAN * self.chart.window.span, self.whole, self.newest, self.axis)
+            self.zoom.pan(by * PAN * self.chart.window.span, self.whole, self.newest, self.along)
             self.repaint()
 
     def action_cursor(self, by: int) -> None:
@@ -80,7 +81,7 @@ class Steered(Panel):
         """To the first or the newest."""
         if self.whole is None or self.chart is None:
             return
-        self.zoom.go(to_end, self.whole, self.newest, self.axis)
+        self.zoom.go(to_end, self.whole, self.newest, self.along)
         self.repaint()
         begin, by = (self.chart.width - 1, -1) if to_end else (0, 1)
         column = next(iter(readout.cells(self.chart, begin, by)), None)
@@ -146,7 +147,7 @@ class Steered(Panel):
         if self._held is not None and self.chart is not None and self.whole is not None:
             moved = (self._held - x) / self.chart.width * self.chart.window.span
             self._held = x
-            self.zoom.pan(moved, self.whole, self.newest, self.axis)
+            self.zoom.pan(moved, self.whole, self.newest, self.along)
         self.zoom.pointer = self._x(self._column(x, y))
         self.repaint()
 
