@@ -186,8 +186,10 @@ class Chart:
         taken = self.width + MARKS_APART
         for x, value in reversed(self.drawing.marks.validations):
             column = self._column(x)
+            if column is None or abs(taken - column) < MARKS_APART:
+                continue
             row = self.axis.dot(value) // 4
-            if column is not None and 0 <= row < self.rows and abs(taken - column) >= MARKS_APART:
+            if 0 <= row < self.rows:
                 taken = column
                 self.canvas.mark(column, row, "●", "strong text")
 
