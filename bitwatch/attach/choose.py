@@ -106,6 +106,17 @@ def growing(home: Path) -> Iterator[list[Choice | Offered]]:
         time.sleep(REFRESH_S)
 
 
+def earlier(than: RunDir) -> Iterator[tuple[list[Choice], bool]]:
+    """The other runs of a run's home, newest first, in parts; and whether these are all."""
+    runs = [run for run in rundir.list_runs(than.path.parent) if run.id != than.id][:MANY]
+    found: list[Choice] = []
+    for at, run in enumerate(runs, start=1):
+        found.append(choice(run))
+        if at % PART == 0:
+            yield list(found), False
+    yield found, True
+
+
 def in_order(found: list[Choice]) -> list[Choice]:
     return sorted(found, key=lambda one: one.state in END_STATES)
 

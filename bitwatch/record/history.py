@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -76,30 +77,35 @@ class Past:
             end = whole.find(b"\n", max(0, self._last - begin))
             whole = whole if end < 0 else whole[:end]
         self.done = not block or beyond >= 0
-        self._fold(self._decode(whole + newline))
-
-    def _decode(self, text: bytes) -> list[codec.Any_]:
-        try:
-            return _lines.decode_lines(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            pass
-        records = []
-        for line in text.splitlines():
-            record = codec.decode(line) if line.strip() else None
-            if record is not None:
-                records.append(record)
-            elif line.strip():
-                self.skipped += 1
-        return records
+        records, skipped = decode(whole + newline)
+        self.skipped += skipped
+        self._fold(records)
 
     def _fold(self, records: list[codec.Any_]) -> None:
-        steps = [record for record in records if isinstance(record, _Step | events.Step)]
+        steps = steps_of(records)
         curves.extend(self._rank.loss, self._rank.curves, steps)
         for record in records if len(steps) < len(records) else ():
             if isinstance(record, events.Evaluation):
                 _insert(self._rank.evaluations, record)
             elif isinstance(record, events.Checkpoint):
                 _insert(self._rank.checkpoints, record)
+
+
+def decode(text: bytes) -> tuple[list[codec.Any_], int]:
+    """What whole lines tell of the past, and how many of them were no record. Fast, and slower
+    only where one is broken."""
+    try:
+        return _lines.decode_lines(text), 0
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    lines = [line for line in text.splitlines() if line.strip()]
+    records = [record for line in lines if (record := codec.decode(line)) is not None]
+    return records, len(lines) - len(records)
+
+
+def steps_of(records: list[codec.Any_]) -> list[Any]:
+    """The step records among them, whole or as much of them as the curves need."""
+    return [record for record in records if isinstance(record, _Step | events.Step)]
 
 
 def _insert(items: list, record: events.Evaluation | events.Checkpoint) -> None:

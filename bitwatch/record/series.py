@@ -19,7 +19,8 @@ class Series(msgspec.Struct):
 
     Values that are not finite are not drawn as values: `nonfinite` keeps the buckets' starts
     where they were, `nonfinite_count` how many there were, `first_nonfinite` the x of the
-    first. `total` and `counts` give each bucket's mean.
+    first and `first_nonfinite_is` what it was (NaN, inf, -inf). `total` and `counts` give each
+    bucket's mean.
     """
 
     limit: int = LIMIT
@@ -32,6 +33,7 @@ class Series(msgspec.Struct):
     nonfinite: list[int] = []
     nonfinite_count: int = 0
     first_nonfinite: int | None = None
+    first_nonfinite_is: str = ""
     last: tuple[int, float] | None = None
 
     def add(self, x: int, value: float | None) -> None:
@@ -41,7 +43,7 @@ class Series(msgspec.Struct):
         if self.last is None or x >= self.last[0]:
             self.last = (x, value)
         if not math.isfinite(value):
-            self._add_nonfinite(x)
+            self._add_nonfinite(x, value)
             return
         start = x - x % self.width
         at = len(self.starts)
@@ -94,10 +96,11 @@ class Series(msgspec.Struct):
     def mean(self, bucket: int) -> float:
         return self.total[bucket] / self.counts[bucket]
 
-    def _add_nonfinite(self, x: int) -> None:
+    def _add_nonfinite(self, x: int, value: float) -> None:
         self.nonfinite_count += 1
         if self.first_nonfinite is None or x < self.first_nonfinite:
             self.first_nonfinite = x
+            self.first_nonfinite_is = "NaN" if math.isnan(value) else str(value)
         start = x - x % self.width
         at = bisect.bisect_left(self.nonfinite, start)
         if at == len(self.nonfinite) or self.nonfinite[at] != start:

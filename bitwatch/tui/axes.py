@@ -35,7 +35,9 @@ class Axis(NamedTuple):
         if self.high == self.low:
             return self.rows * 2
         from_top = (self.high - value) / (self.high - self.low) * (self.rows - 1) + 0.5
-        return math.floor(max(-4.0, min(self.rows + 4.0, from_top)) * 4)
+        if from_top < -4.0:
+            return -16
+        return math.floor((from_top if from_top < self.rows + 4.0 else self.rows + 4.0) * 4)
 
 
 def robust(lows: list[float], highs: list[float], *, recent: bool) -> tuple[float, float]:
@@ -166,5 +168,7 @@ def steps(first: int, last: int, columns: int) -> list[tuple[int, str]]:
 
 
 def count(step: int) -> str:
-    """12,000 · 1.25M"""
-    return f"{step:,}" if step < 1_000_000 else f"{step / 1e6:.4g}M"
+    """12,000 · 1.25M · 1.25G"""
+    if step < 1_000_000:
+        return f"{step:,}"
+    return f"{step / 1e6:.4g}M" if step < 1_000_000_000 else f"{step / 1e9:.4g}G"

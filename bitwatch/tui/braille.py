@@ -14,6 +14,7 @@ DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 SPANS = tuple(
     tuple(tuple(sum(DOTS[x][a : b + 1]) for b in range(4)) for a in range(4)) for x in (0, 1)
 )
+CELLS = [chr(0x2800 + dots) for dots in range(256)]
 
 
 class Canvas:
@@ -25,25 +26,37 @@ class Canvas:
         self._roles = roles
         self._dots = [[0] * width for _ in range(height)]
         self._layers = [[0] * width for _ in range(height)]
-        self._marks: dict[tuple[int, int], tuple[str, str]] = {}
+        self._marks: list[dict[int, tuple[str, str]]] = [{} for _ in range(height)]
 
     def vertical(self, x: int, top: int, bottom: int, layer: int) -> None:
         """Dots of column `x` from `top` to `bottom`, both included; outside is cut off."""
-        top, bottom = max(0, top), min(self.height * 4 - 1, bottom)
+        top = top if top > 0 else 0
+        bottom = bottom if bottom < self.height * 4 else self.height * 4 - 1
         if top > bottom or not 0 <= x < self.width * 2:
             return
-        column, side = divmod(x, 2)
-        for row in range(top // 4, bottom // 4 + 1):
-            first, last = max(top - row * 4, 0), min(bottom - row * 4, 3)
-            self._dots[row][column] |= SPANS[side][first][last]
-            self._layers[row][column] = max(self._layers[row][column], layer)
+        column, side = x >> 1, x & 1
+        spans, dots, layers = SPANS[side], self._dots, self._layers
+        first_row, last_row = top >> 2, bottom >> 2
+        for row in range(first_row, last_row + 1):
+            first = top & 3 if row == first_row else 0
+            last = bottom & 3 if row == last_row else 3
+            dots[row][column] |= spans[first][last]
+            layers[row][column] = max(layers[row][column], layer)
+
+    def level(self, row: int, character: str, role: str) -> None:
+        """A character in all cells of a row where nothing else is."""
+        marks = self._marks[row]
+        for column, dots in enumerate(self._dots[row]):
+            if not dots and column not in marks:
+                marks[column] = (character, role)
 
     def mark(self, column: int, row: int, character: str, role: str, *, over: bool = True) -> None:
         """A character in a cell; with `over` false only where nothing else is."""
         if not (0 <= column < self.width and 0 <= row < self.height):
             return
-        if over or ((column, row) not in self._marks and not self._dots[row][column]):
-            self._marks[column, row] = (character, role)
+        marks = self._marks[row]
+        if over or (column not in marks and not self._dots[row][column]):
+            marks[column] = (character, role)
 
     def text(self, column: int, row: int, words: str, role: str) -> None:
         for at, character in enumerate(words):
@@ -53,7 +66,7 @@ class Canvas:
         """Whether a text of this width would cover nothing."""
         inside = column >= 0 and column + width <= self.width and 0 <= row < self.height
         return inside and not any(
-            self._dots[row][x] or (x, row) in self._marks for x in range(column, column + width)
+            self._dots[row][x] or x in self._marks[row] for x in range(column, column + width)
         )
 
     def end_of_run(self, row: int) -> int:
@@ -67,21 +80,23 @@ class Canvas:
     def line(self, row: int) -> Line:
         """A row of cells. Every character of a canvas is one cell wide."""
         line = Line()
-        dots, layers, roles, marks = self._dots[row], self._layers[row], self._roles, self._marks
+        roles, marks = self._roles, self._marks[row]
         run: list[str] = []
         run_role = "text"
-        for column in range(self.width):
-            marked = marks.get((column, row))
-            if marked:
-                character, role = marked
-            elif dots[column]:
-                character, role = chr(0x2800 + dots[column]), roles[layers[column]]
+        for column, (dots, layer) in enumerate(
+            zip(self._dots[row], self._layers[row], strict=True)
+        ):
+            if column in marks:
+                character, role = marks[column]
+            elif dots:
+                character, role = CELLS[dots], roles[layer]
             else:
                 character, role = " ", run_role
-            if role != run_role and run:
-                line.spans.append(("".join(run), run_role))
-                run = []
-            run_role = role
+            if role != run_role:
+                if run:
+                    line.spans.append(("".join(run), run_role))
+                    run = []
+                run_role = role
             run.append(character)
         line.spans.append(("".join(run), run_role))
         line.width = self.width

@@ -1,120 +1,146 @@
-"""One drawing of curves: their range, the dots, the marks, and the labels around them. Pure.
+"""One drawing of a curve: its range, the dots, and the labels around it. Pure.
 
-The newest attempt is in the accent, what came before it in grey. Where a column of dots
-covers several values, a band from the lowest to the highest lies behind their mean.
+The newest attempt is in the accent, what came before it in grey, compared runs in colours of
+their own. Where a column of dots covers several values, a band from the lowest to the highest
+lies behind their mean. A line never crosses a value that is not finite.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
-import math
 
-from bitwatch.record.series import Series
-from bitwatch.record.view import View
-from bitwatch.tui import axes
+from bitwatch.tui import across
+from bitwatch.tui.axes import Axis
 from bitwatch.tui.braille import Canvas
-from bitwatch.tui.curve import Column, columns_of, extent, smoothed
+from bitwatch.tui.curve import Column
 from bitwatch.tui.draw import Line
+from bitwatch.tui.drawing import (
+    BAND,
+    CURVE,
+    EARLIER,
+    ROLES,
+    Drawing,
+    Drawn,
+    Other,
+    drawn_of,
+    range_of,
+)
 
-BAND, EARLIER, CURVE = 1, 2, 3
-ROLES = ("text", "accent-muted", "quiet", "accent")
 MARGIN = 6  # cells of the labels of the axis, and one between
 MIN_COLUMNS = 10  # of the chart; in less the labels go
-MARKS_APART = 3  # columns from one validation to the next
+MARKS_APART = 3  # columns from one mark to the next of its kind
+FOOT_ROWS = 8  # of a chart that has one to spare for the marks at its foot
 
 
 class Chart:
-    """One drawing: the ranges, the canvas, the labels around it."""
+    """One drawing: the ranges, the canvas, the labels around it. `margin`, `width` and `rows`
+    say where the dots are once it is made."""
 
-    def __init__(
-        self,
-        view: View,
-        curves: list[tuple[int, Series]],
-        width: int,
-        height: int,
-        *,
-        log: bool,
-        smooth: bool,
-    ) -> None:
-        self._view, self._curves, self._smooth = view, curves, smooth
-        self._rows = height - 1 if height >= 4 else height
-        self._labelled = height >= 4
-        self.first, self.last = extent([series for _, series in curves])
-        self._log = log
+    margin: int
+    width: int
+    axis: Axis
+    drawn: list[Drawn]
+    compared: list[tuple[Other, list[Drawn]]]
+
+    def __init__(self, drawing: Drawing, width: int, height: int, *, bare: bool = False) -> None:
+        self.drawing = drawing
+        self.window = drawing.window
+        self._labelled = height >= 4 and not bare
+        self.rows = height - 1 if self._labelled else height
+        self.footed = self.rows >= FOOT_ROWS and self._has_foot()
+        self.rows -= self.footed
         # The width of the labels is not known before the range is, and the range needs
         # columns: a guess that is nearly always right.
-        self._take(width, MARGIN)
-        margin = max((len(text) for _, text in self.axis.ticks), default=-1) + 1
-        if margin > MARGIN:
+        self._take(width, 0 if bare else MARGIN)
+        margin = 0 if bare else max((len(text) for _, text in self.axis.ticks), default=-1) + 1
+        margin = max(margin, MARGIN) if margin and width - margin >= MIN_COLUMNS else 0
+        if margin != self.margin:
             self._take(width, margin)
-        if width - margin < MIN_COLUMNS or not margin:
-            self._take(width, 0)
-        self.canvas = Canvas(self._columns, self._rows, ROLES)
+        self.canvas = Canvas(self.width, self.rows, ROLES)
+        self._foot: dict[int, tuple[str, str]] = {}
+        self._bare = bare
 
     def _take(self, width: int, margin: int) -> None:
         """Columns and range for a chart with a margin of this width."""
-        self._margin, self._columns = margin, max(1, width - margin)
-        self._by_attempt = [
-            columns_of(series, self.first, self.last, self._columns * 2)
-            for _, series in self._curves
+        self.margin, self.width = margin, max(1, width - margin)
+        drawing, edges = self.drawing, self.window.edges(self.width * 2)
+        newest = len(drawing.tracks) - 1
+        self.drawn = [
+            drawn_of(drawing, track, CURVE if at == newest else EARLIER, edges)
+            for at, track in enumerate(drawing.tracks)
         ]
-        self.axis = _axis(self._by_attempt, self._view, self._rows, self._log)
+        self.compared = [
+            (other, [drawn_of(drawing, track, other.layer, edges) for track in other.tracks])
+            for other in drawing.others
+        ]
+        every = [*self.drawn, *(one for _, drawn in self.compared for one in drawn)]
+        self.axis = range_of(drawing, every, self.rows)
+
+    # -- the drawing ----------------------------------------------------------------------
 
     def lines(self) -> list[Line]:
-        newest = self._curves[-1][0]
         last: tuple[int, int] | None = None
-        for (number_, _), columns in zip(self._curves, self._by_attempt, strict=True):
-            ends = self._curve(columns, CURVE if number_ == newest else EARLIER)
-            if last and ends and 0 < ends[0][0] - last[0] <= _bridge(columns) + 1:
+        for one in self.drawn:
+            ends = self._curve(one)
+            gap = ends[0][0] - last[0] if last and ends else 0
+            if last and ends and 0 < gap <= _bridge(one.columns) + 1:
                 self._join(*last, *ends[0], EARLIER)  # it went on where the other had stopped
             last = ends[1] if ends else last
-        self._attempts()
-        self._validation()
-        self._not_finite()
-        self._above()
-        self._grid()
+        for other, drawn in self.compared:
+            self._other(other, drawn)
+        if not self._bare:
+            self._attempts()
+            self._validation()
+            self._at_foot()
+            self._above()
+            self._grid()
         lines = []
-        labels = dict(self.axis.ticks) if self._margin else {}
-        for row in range(self._rows):
+        labels = dict(self.axis.ticks) if self.margin else {}
+        for row in range(self.rows):
             label = labels.get(row, "")
-            line = Line(label.rjust(self._margin - 1) + " " if self._margin else "", "quiet")
+            line = Line(label.rjust(self.margin - 1) + " " if self.margin else "", "quiet")
             lines.append(line.join(self.canvas.line(row)))
+        if self.footed:
+            lines.append(self._foot_line())
         if self._labelled:
-            lines.append(self._steps())
+            lines.append(self._ticks())
         return lines
 
     def _grid(self) -> None:
         for row, _ in self.axis.ticks:
-            for column in range(self._columns):
-                self.canvas.mark(column, row, "┈", "faint", over=False)
+            self.canvas.level(row, "┈", "faint")
 
-    def _curve(
-        self, columns: list[Column | None], layer: int
-    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """Draws it; its first and its last dot, across and down."""
-        means = smoothed(columns) if self._smooth else [c.mean if c else None for c in columns]
-        first: tuple[int, int] | None = None
-        before: int | None = None
-        gap = 0
-        bridge = _bridge(columns)
-        for x, column in enumerate(columns):
-            mean = means[x]
+    def _curve(self, one: Drawn) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Draws it; its first and its last dot, across and down. A point that nothing joins to
+        another is a mark, for one dot alone is hardly seen."""
+        banded = one.layer in (EARLIER, CURVE)
+        points: list[tuple[int, int, bool]] = []  # across, down, joined to the one before
+        bridge = _bridge(one.columns)
+        for x, column in enumerate(one.columns):
+            mean = one.means[x]
             if column is None or mean is None:
-                gap += 1
                 continue
-            if column.low < column.high or self._smooth:
+            if banded and (column.low < column.high or self.drawing.smoothing):
                 band = self.axis.dot(column.high), self.axis.dot(column.low)
                 self.canvas.vertical(x, *band, BAND)
-            dot = self.axis.dot(mean)
-            if before is not None and gap <= bridge:
-                self._join(x - gap - 1, before, x, dot, layer)
+            dot, before = self.axis.dot(mean), points[-1][0] if points else None
+            joined = before is not None and x - before <= bridge + 1
+            if joined and one.broken and before is not None:
+                at = bisect.bisect_right(one.broken, before)
+                joined = at == len(one.broken) or one.broken[at] >= x
+            if joined:
+                self._join(*points[-1][:2], x, dot, one.layer)
             else:
-                self.canvas.vertical(x, dot, dot, layer)
-            before, gap = dot, 0
-            first = first or (x, dot)
-        if first is None or before is None:
+                self.canvas.vertical(x, dot, dot, one.layer)
+            points.append((x, dot, joined))
+        if not points:
             return None
-        return first, (len(columns) - 1 - gap, before)
+        lone = [True, *(not joined for _, _, joined in points[1:]), True]
+        for at, (x, dot, _) in enumerate(points):
+            if lone[at] and lone[at + 1] and one.broken:
+                self.canvas.mark(x // 2, dot // 4, "•", ROLES[one.layer])
+        return points[0][:2], points[-1][:2]
 
     def _join(self, x0: int, y0: int, x1: int, y1: int, layer: int) -> None:
         """A line from dot to dot. Between neighbours each covers its half of the jump."""
@@ -132,64 +158,103 @@ class Chart:
                 self.canvas.vertical(x, y, y, layer)
             last = y
 
+    def _other(self, other: Other, drawn: list[Drawn]) -> None:
+        """A compared run, with its letter at its end: where there are no colours that says
+        which it is."""
+        ends = [found for one in drawn if (found := self._curve(one))]
+        if ends and not self._bare:
+            x, dot = max(last for _, last in ends)
+            row = min(self.rows - 1, max(0, dot // 4))
+            self.canvas.mark(min(self.width - 1, x // 2 + 1), row, other.letter, other.role)
+
     def _attempts(self) -> None:
-        for (_, before), (number_, series) in itertools.pairwise(self._curves):
+        for before, one in itertools.pairwise(self.drawn):
+            series = one.track.series
             begins = min([*series.starts[:1], *series.nonfinite[:1]])
-            column = self._column(begins)
-            if column is None or not (before.starts or before.nonfinite):
+            column = self._column(across.position(one.track, self.drawing.axis, begins))
+            if column is None or not (before.track.series.starts or before.track.series.nonfinite):
                 continue
-            for row in range(self._rows):
+            for row in range(self.rows):
                 self.canvas.mark(column, row, "┊", "quiet", over=False)
-            label = str(number_)
-            room = self._columns - column - 1
+            label = str(one.track.attempt)
+            room = self.width - column - 1
             self.canvas.text(column, 0, "┊", "quiet")
             self.canvas.text(column + (1 if len(label) <= room else -len(label)), 0, label, "quiet")
 
     def _validation(self) -> None:
         """The newest first: marks need room between them, or they hide the curve."""
-        taken = self._columns + MARKS_APART
-        for scored in reversed(self._view.evaluations):
-            column = self._column(scored.step)
-            if scored.loss is None or not math.isfinite(scored.loss) or column is None:
+        taken = self.width + MARKS_APART
+        for x, value in reversed(self.drawing.marks.validations):
+            column = self._column(x)
+            if column is None or abs(taken - column) < MARKS_APART:
                 continue
-            row = self.axis.dot(scored.loss) // 4
-            if 0 <= row < self._rows and taken - column >= MARKS_APART:
+            row = self.axis.dot(value) // 4
+            if 0 <= row < self.rows:
                 taken = column
                 self.canvas.mark(column, row, "●", "strong text")
 
-    def _not_finite(self) -> None:
-        for _, series in self._curves:
-            for start in series.nonfinite:
-                column = self._column(start)
-                if column is not None:
-                    self.canvas.mark(column, self._rows - 1, "✗", "bad")
+    def _has_foot(self) -> bool:
+        marks, window = self.drawing.marks, self.window
+        places = [*marks.checkpoints, *(x for x, _ in marks.alerts)]
+        odd = any(track.series.nonfinite for track in self.drawing.tracks)
+        return odd or any(window.first <= x < window.end for x in places)
+
+    def _at_foot(self) -> None:
+        """Marks in a line of their own under the curve, where there is room for one; the more
+        important stand over the less."""
+        taken = self.width + MARKS_APART
+        for x in reversed(self.drawing.marks.checkpoints):
+            column = self._column(x)
+            if column is not None and abs(taken - column) >= MARKS_APART:
+                taken = column
+                self._foot[column] = ("◇", "quiet")
+        for x, role in self.drawing.marks.alerts:
+            if (column := self._column(x)) is not None and self._foot.get(column, "")[1:] != (
+                "bad",
+            ):
+                self._foot[column] = ("▲", role)
+        for one in self.drawn:
+            for x in one.broken:
+                self._foot[x // 2] = ("✗", "bad")
+        if not self.footed:
+            for column, (character, role) in self._foot.items():
+                if character == "✗":
+                    self.canvas.mark(column, self.rows - 1, character, role)
+
+    def _foot_line(self) -> Line:
+        line = Line(" " * self.margin)
+        for column in sorted(self._foot):
+            line.pad(self.margin + column).add(*self._foot[column])
+        return line.pad(self.margin + self.width)
 
     def _above(self) -> None:
         """Where the curve begins, when that lies above the range."""
-        series = self._curves[0][1]
-        if not series.starts or self.axis.dot(series.mean(0)) >= 0:
+        first = self.drawn[0].bounds[0] if self.drawn else 0
+        if not self.drawn or first == self.drawn[0].bounds[-1]:
             return
-        words = f"↑ {series.mean(0):.3g}"
+        value = self.drawn[0].track.series.mean(first) * self.drawing.kind.factor
+        if self.axis.dot(value) >= 0:
+            return
+        words = f"↑ {value:.3g}"
         for column in (0, self.canvas.end_of_run(0) + 1):
             if self.canvas.is_free(column, 0, len(words) + 1):
                 self.canvas.text(column, 0, words, "quiet")
                 break
 
-    def _column(self, step: int) -> int | None:
-        if not self.first <= step <= self.last:
-            return None
-        return int((step - self.first) / (self.last - self.first + 1) * self._columns)
+    def _column(self, x: float | None) -> int | None:
+        return self.window.column(x, self.width)
 
-    def _steps(self) -> Line:
-        line = Line(" " * self._margin)
-        edge = self._margin + self._columns
-        for column, text in axes.steps(self.first, self.last, self._columns):
-            start = self._margin + max(0, column - len(text) // 2)
+    def _ticks(self) -> Line:
+        line = Line(" " * self.margin)
+        edge = self.margin + self.width
+        for column, text in across.ticks(self.drawing.axis, self.window, self.width):
+            start = self.margin + max(0, column - len(text) // 2)
             start = min(start, edge - len(text))
-            if start >= line.width + (2 if line.width > self._margin else 0):
+            if start >= line.width + (2 if line.width > self.margin else 0):
                 line.pad(start).add(text, "quiet")
-        if edge - line.width >= 7:
-            line.right(Line("step", "faint"), edge)
+        word = self.drawing.axis
+        if edge - line.width >= len(word) + 3:
+            line.right(Line(word, "faint"), edge)
         return line
 
 
@@ -198,22 +263,3 @@ def _bridge(columns: list[Column | None]) -> int:
     hole in a dense curve stays a hole."""
     filled = sum(1 for column in columns if column)
     return max(4, 3 * len(columns) // max(1, filled))
-
-
-def _axis(curves: list[list[Column | None]], view: View, rows: int, log: bool) -> axes.Axis:
-    by_column = [[c for c in at if c] for at in zip(*curves, strict=True)]
-    drawn = [found for found in by_column if found]
-    if not drawn:
-        return axes.linear(0.0, 1.0, rows)
-    lows = [min(c.low for c in found) for found in drawn]
-    highs = [max(c.high for c in found) for found in drawn]
-    if log and (positive := [value for value in lows if value > 0]):
-        floor = sorted(positive)[int(len(positive) * axes.QUANTILE / 4)]
-        low, high = floor, max(*highs, floor * 1.02)
-        return axes.logarithmic(low, high, rows)
-    low, high = axes.robust(lows, highs, recent=True)
-    scored = [e.loss for e in view.evaluations[-3:] if e.loss is not None and math.isfinite(e.loss)]
-    for value in scored:  # the newest validation is worth seeing, unless it is far away
-        if low - (high - low) <= value <= high + (high - low):
-            low, high = min(low, value), max(high, value)
-    return axes.linear(low, high, rows)

@@ -6,11 +6,13 @@ Costs a search for each column: what the width costs, never what the history cos
 from __future__ import annotations
 
 import bisect
+import itertools
 from typing import NamedTuple
 
 from bitwatch.record.series import Series
 
-SMOOTHING = 0.02  # of the width: what a smoothed point mostly rests on
+LIGHT = 0.02
+SMOOTHINGS = (("", 0.0), ("light", LIGHT), ("medium", 0.06), ("strong", 0.15))
 
 
 class Column(NamedTuple):
@@ -33,37 +35,64 @@ def extent(curves: list[Series]) -> tuple[int, int]:
 
 def columns_of(series: Series, first: int, last: int, count: int) -> list[Column | None]:
     """`count` columns from step `first` to step `last`; None where there is no bucket."""
-    starts, lows, highs = series.starts, series.low, series.high
-    totals, counts = series.total, series.counts
     span = last - first + 1
+    edges = [first + at * span / count for at in range(count + 1)]
+    return gather(series, cuts(series.starts, edges))
+
+
+def cuts(starts: list[int], edges: list[float]) -> list[int]:
+    """For each edge of a column the first bucket that does not begin before it."""
+    found: list[int] = []
+    at = 0
+    for edge in edges:
+        at = bisect.bisect_left(starts, edge, at)
+        found.append(at)
+    return found
+
+
+def gather(series: Series, bounds: list[int], factor: float = 1.0) -> list[Column | None]:
+    """What lies between each bound and the next; every value times `factor`."""
+    lows, highs, totals, counts = series.low, series.high, series.total, series.counts
     columns: list[Column | None] = []
-    begin = bisect.bisect_left(starts, first)
-    for x in range(1, count + 1):
-        end = bisect.bisect_left(starts, first - (-x * span // count), begin)
-        if end == begin:
+    for begin, end in itertools.pairwise(bounds):
+        if end <= begin:
             columns.append(None)
-        elif end == begin + 1:
-            mean = totals[begin] / counts[begin]
-            columns.append(Column(lows[begin], highs[begin], mean))
+            continue
+        if end == begin + 1:
+            low, high, mean = lows[begin], highs[begin], totals[begin] / counts[begin]
         else:
+            low, high = min(lows[begin:end]), max(highs[begin:end])
             mean = sum(totals[begin:end]) / sum(counts[begin:end])
-            columns.append(Column(min(lows[begin:end]), max(highs[begin:end]), mean))
-        begin = end
+        columns.append(Column(low * factor, high * factor, mean * factor))
     return columns
 
 
-def smoothed(columns: list[Column | None]) -> list[float | None]:
-    """A debiased moving average: a constant stays the constant from its first point on, and
-    what is not finite was never in the columns."""
-    keep = 1 - 1 / max(1.0, len(columns) * SMOOTHING)
-    value = weight = 0.0
+def smoothed(columns: list[Column | None], share: float = LIGHT) -> list[float | None]:
+    """A moving average that looks both ways, so that it lies on the curve also where that falls
+    fast, with weights that fade by distance. It is debiased: a constant stays the constant from
+    its first point to its last, and what is not finite was never in the columns. `share` of the
+    width is what a point mostly rests on."""
+    before, after = _faded(columns, share), _faded(columns[::-1], share)[::-1]
     means: list[float | None] = []
-    for column in columns:
-        value, weight = value * keep, weight * keep
+    for column, (past, past_weight), (future, future_weight) in zip(
+        columns, before, after, strict=True
+    ):
         if column is None:
             means.append(None)
-            continue
-        value += (1 - keep) * column.mean if keep else column.mean
-        weight += 1 - keep if keep else 1.0
-        means.append(value / weight)
+        else:
+            weight = past_weight + future_weight - 1.0
+            means.append((past + future - column.mean) / weight)
     return means
+
+
+def _faded(columns: list[Column | None], share: float) -> list[tuple[float, float]]:
+    """Up to and with each column: the sum of what has been, fading, and of its weights."""
+    keep = 1 - 1 / max(1.0, len(columns) * share / 2)
+    value = weight = 0.0
+    found = []
+    for column in columns:
+        value, weight = value * keep, weight * keep
+        if column is not None:
+            value, weight = value + column.mean, weight + 1.0
+        found.append((value, weight))
+    return found

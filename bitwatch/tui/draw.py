@@ -86,6 +86,19 @@ class Line:
         return f"Line({self.text!r})"
 
 
+def over(line: Line, column: int, character: str, role: str) -> Line:
+    """The line with one of its cells written over. For lines of characters a cell wide."""
+    line = line if line.width > column else Line(ground=line.ground).join(line).pad(column + 1)
+    made = Line(ground=line.ground)
+    for text, own in line.spans:
+        at = column - made.width
+        if 0 <= at < len(text):
+            made.add(text[:at], own).add(character, role).add(text[at + 1 :], own)
+        else:
+            made.add(text, own)
+    return made
+
+
 def plain(text: str) -> str:
     """Untrusted text as harmless characters of a known width."""
     return literal(text).translate(SELECTORS)

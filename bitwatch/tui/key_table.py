@@ -169,6 +169,9 @@ KEYS = (
     Key("a", "as_configured", "as configured", "Launch without a correction.", scope="plan", id="plan-as-configured"),
     Key("escape,q", "cancel", "cancel", "Launch nothing.", scope="plan", id="plan-cancel"),
     Key("escape,q", "leave", "leave", "Open no run.", scope="picker", id="picker-leave"),
+    # -- where a run to compare is chosen
+    Key("o", "choose", "add or remove", "Its curve beside this one's, or away again; so does enter.", scope="compare", id="compare-choose"),
+    Key("slash,f4", "filter", "filter", "Only runs with these words.", shown="/", scope="compare", id="compare-filter"),
     # -- questions, and lists to choose from
     Key("escape,q,n", "cancel", "cancel", "Do nothing.", scope="dialog", id="cancel"),
     Key("left,up", "app.focus_previous", "button before", "The button before.", footer=False, scope="buttons", id="button-before"),
@@ -203,5 +206,6 @@ SCOPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "relaunch": ("In the question before a relaunch", ("dialog", "corrections")),
     "corrections": ("Where corrections are compared", ("dialog",)),
     "plan": ("Before a launch", ("corrections",)),
+    "compare": ("Where a run to compare is chosen", ("picker", "choice")),
     "picker": ("Where a run is chosen", ()),
 }

@@ -25,6 +25,7 @@ HELPED = {
     "dialog",
     "plan",
     "picker",
+    "compare",
 }  # screens of their own
 PANELS = ("gpus", "readers", "loss", "processes")
 OPENERS = (

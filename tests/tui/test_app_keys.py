@@ -165,14 +165,20 @@ async def test_t_changes_between_tree_and_list(stage: Open) -> None:
         assert "└─" in at.text()
 
 
-@pytest.mark.parametrize(("key", "word"), [("y", "log"), ("m", "smoothed")])
-async def test_the_curve_says_how_it_is_drawn(stage: Open, key: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("y", ("log",)), ("m", ("smoothed light", "smoothed medium", "smoothed strong"))],
+)
+async def test_the_curve_says_how_it_is_drawn(
+    stage: Open, key: str, words: tuple[str, ...]
+) -> None:
     async with stage() as at:
-        assert f"{word} ─" not in at.text()
+        for word in words:
+            assert f"{word} ─" not in at.text()
+            await at.press(key)
+            assert f"{word} ─" in at.text()
         await at.press(key)
-        assert f"{word} ─" in at.text()
-        await at.press(key)
-        assert f"{word} ─" not in at.text()
+        assert not any(f"{word} ─" in at.text() for word in words)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_attempts_validation_and_what_is_not_finite_are_marked() -> None:
     assert any("┊2" in row for row in rows)
     assert sum(row.count("●") for row in rows[1:-1]) >= 8
     assert any("✗" in row for row in rows[1:-1])
-    assert "✗ not finite" in rows[-1]
+    assert "✗ first NaN at step 9,000" in rows[-1]
 
 
 def dotted(rows: list[str]) -> list[int]:

@@ -21,6 +21,7 @@ from bitwatch.tui.gpu_facts import rows_wanted
 from bitwatch.tui.host import Host
 from bitwatch.tui.kept import Kept, Value
 from bitwatch.tui.remedies import remedies
+from bitwatch.tui.screens.curve_keys import CurveKeys
 from bitwatch.tui.screens.run_keys import RunKeys
 from bitwatch.tui.where import pressed
 from bitwatch.tui.widgets.alerts import AlertBar
@@ -45,7 +46,7 @@ def layout(width: int, height: int) -> str:
     return FULL if width >= 100 and height >= 28 else COMPACT
 
 
-class Dashboard(RunKeys):
+class Dashboard(RunKeys, CurveKeys):
     BINDINGS = keys.bindings()
     AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
 
@@ -223,7 +224,18 @@ class Dashboard(RunKeys):
     def doing(self) -> set[str]:
         """The ids of the keys that do something now."""
         view = self.view
-        doing = {"detach", "why", "logs", "pause", "tree", "log-scale", "smooth", "help", "palette"}
+        doing = {
+            "detach",
+            "why",
+            "logs",
+            "pause",
+            "tree",
+            "curve",
+            "log-scale",
+            "smooth",
+            "help",
+            "palette",
+        }
         if view.attempt and view.state not in END_STATES and not view.foreign:
             doing.add("stop")
         if view.state == "stalled":
@@ -236,11 +248,14 @@ class Dashboard(RunKeys):
             doing.discard("tree")
         if self.at_processes:
             doing |= {"filter", "sort", "tag", "details", "signal"}
-            doing -= {"logs", "pause", "log-scale", "smooth"}  # room for what is about processes
+            doing -= {"logs", "pause", "curve", "log-scale", "smooth"}  # room for the processes
             if self.processes.tagged:
                 doing.add("untag")
+        if self.loss.has_focus:
+            doing |= {"axis", "compare", "curve-closer", "curve-wider", "curve-cursor-left"}
+            doing = doing - {"logs", "tree"} | {"curve-whole"}  # room for what is about curves
         if self.gpus.large and self.gpus.has_focus:
-            doing = doing - {"tree", "log-scale", "smooth"} | {"gpus-span"}
+            doing = doing - {"tree", "curve", "log-scale", "smooth"} | {"gpus-span"}
         return doing
 
     def on_descendant_focus(self) -> None:
@@ -269,11 +284,3 @@ class Dashboard(RunKeys):
             self.header.show(self.view, (self.shown or self.snapshot).now)
         else:
             self._paint()
-
-    def action_log(self) -> None:
-        self.loss.log_scale = not self.loss.log_scale
-        self.loss.repaint()
-
-    def action_smooth(self) -> None:
-        self.loss.smooth = not self.loss.smooth
-        self.loss.repaint()
