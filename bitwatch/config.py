@@ -140,7 +140,8 @@ class Folders(Section):
 
 
 class User(Section):
-    """The user's own file: where runs and caches live, and how the screen behaves."""
+    """The user's own file: where runs and caches live, how the screen behaves, and the command
+    that is run when something severe happens (see `supervise.notify`)."""
 
     folders: Folders = msgspec.field(default_factory=Folders)
     theme: str | None = None
@@ -239,11 +240,22 @@ def load_user() -> User:
     path = user_file()
     if not path.exists():
         return User()
-    user = convert(read_toml(path), User, str(path))
-    for key, value in (("keys", user.keys), ("notify_command", user.notify_command)):
-        if value:
-            raise ConfigError(f"{path}: {key}: not built yet in this version; remove the key")
+    table = read_toml(path)
+    _check_command(table.get("notify_command"), path)
+    user = convert(table, User, str(path))
+    if user.keys:
+        raise ConfigError(f"{path}: keys: not built yet in this version; remove the key")
     return user
+
+
+def _check_command(command: Any, path: Path) -> None:
+    """notify_command: None, or what sh can run."""
+    if command is None or (isinstance(command, str) and command.strip() and "\0" not in command):
+        return
+    raise ConfigError(
+        f"{path}: notify_command: must be a command for sh, which reads the sentence from its "
+        f'standard input, such as "mail -s bitwatch me@example.org", not {toml_value(command)}'
+    )
 
 
 def user_file() -> Path:
