@@ -98,6 +98,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         alerts=[*(a for a in raised if a.id not in {late.id for late in after}), *after],
         leftovers=list(liveness.leftovers),
         past_alerts=list(state.journal.alert_history),
+        attempt_ends={n: a.ended.t for n, a in state.journal.attempts.items() if a.ended},
     )
 
 

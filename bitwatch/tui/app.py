@@ -195,7 +195,7 @@ class Bitwatch(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         if isinstance(screen, Dashboard):
             for key in keys.KEYS:
-                if not key.id.startswith("app."):
+                if not key.scope and not key.id.startswith("app."):
                     title = f"{key.label[:1].upper()}{key.label[1:]}"
                     yield SystemCommand(title, f"{key.help}  ({key.name})", _run(screen, key.id))
         for name in self.available_themes:

@@ -1,17 +1,21 @@
 """What is wrong now: the most severe alerts, one sentence a line, their key at the right.
 
-The key stands at the same column whatever the sentence says, so that the eye finds it.
+The key stands at the same column whatever the sentence says, so that the eye finds it. Where there
+is little room the sentence says less, in whole words, before the labels of the keys go.
 """
 
 from __future__ import annotations
 
+import re
+
+from rich.cells import cell_len
 from textual import events as textual_events
 from textual.geometry import Size
 from textual.message import Message
 
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
-from bitwatch.tui.draw import Line, clip, first_sentence, plain
+from bitwatch.tui.draw import ELLIPSIS, Line, clip, first_sentence, plain
 from bitwatch.tui.widgets.painted import Painted
 
 SEVERITIES = ("error", "warning", "info")
@@ -19,6 +23,11 @@ SHAPES = {"error": "■", "warning": "▲", "info": "●"}
 ROLES = {"error": "bad", "warning": "warning", "info": "accent"}
 GROUNDS = {"error": "bad-ground", "warning": "warning-ground", "info": "info-ground"}
 WHY = ("w", "why")
+ALL = "a"  # the key of the page that has them all
+LEAST = 24  # cells of a line before its keys, else they are left out
+AROUND = 5  # cells beside a sentence: its shape and gaps
+SENTENCE_SHARE = 0.6  # of a line, which is enough for a sentence
+CLAUSE = re.compile(r"[:;] | \(")  # no comma: half of a list would look like all of it
 # What is seen from inside the readers goes without saying where the plan has said it.
 SAID_BY = {"idle-reader": "workers-exceed-shards"}
 
@@ -32,6 +41,7 @@ class AlertBar(Painted):
 
     rows = 2
     remedies: dict[str, tuple[str, str]] = {}
+    _keys_at: list[int] = []  # the column of each line
 
     class Pressed(Message):
         """A key of the bar was clicked."""
@@ -52,28 +62,65 @@ class AlertBar(Painted):
         # Of equal ones first what a key can end: the terminal may have one line for all.
         alerts.sort(key=lambda a: (SEVERITIES.index(a.severity), a.id not in self.remedies))
         shown = alerts[:height]
-        keys = [self._keys(alert) for alert in shown]
+        self._keys_at = []
+        said = [plain(first_sentence(alert.text)) for alert in shown]
+        wanted = max((cell_len(words) for words in said), default=0) + AROUND
+        keys = self._labelled(shown, width, wanted)
         column = max((line.width for line in keys), default=0)
         lines = []
         for at, (alert, key) in enumerate(zip(shown, keys, strict=True)):
             hidden = len(alerts) - len(shown) if at == len(shown) - 1 else 0
-            lines.append(_sentence(alert, key, column, hidden, width))
+            lines.append(self._line(alert, said[at], key, column, hidden, width))
         return lines
 
-    def _keys(self, alert: Alert) -> Line:
+    def _labelled(self, shown: list[Alert], width: int, wanted: int) -> list[Line]:
+        """The keys of each alert, their labels as long as the sentences leave room for: whole, in
+        one word, or none."""
+        keys: list[Line] = []
+        for words in (9, 1, 0):
+            keys = [self._keys(alert, words) for alert in shown]
+            room = width - max((line.width for line in keys), default=0)
+            if room >= min(wanted, SENTENCE_SHARE * width):
+                break
+        return keys
+
+    def _keys(self, alert: Alert, words: int) -> Line:
         """`why` stands first: its column is the same for every alert."""
         line = Line()
         remedy = self.remedies.get(alert.id)
         for key, label in (WHY, remedy) if remedy else (WHY,):
             line.add("  " if line.width else "").add(f"[{key}]", "strong accent")
-            line.add(f" {label}", "accent")
+            short = " ".join(label.split()[:words])
+            line.add(f" {short}" if short else "", "accent")
         return line
 
+    def _line(
+        self, alert: Alert, said: str, keys: Line, column: int, hidden: int, width: int
+    ) -> Line:
+        ground = GROUNDS[alert.severity]
+        line = Line(f" {SHAPES[alert.severity]} ", f"strong {ROLES[alert.severity]}", ground)
+        keys_at = width - column - 1
+        if keys_at < LEAST:  # no room for both: the sentence counts
+            self._keys_at.append(width)
+            return line.add(shortened(said, width - line.width - 1))
+        self._keys_at.append(keys_at)
+        room = keys_at - line.width - 2
+        more = Line(f"  and {hidden} more", "quiet") if hidden else Line()
+        if hidden and cell_len(said) + more.width > room:
+            more = Line(f"  +{hidden}", "quiet")
+        line.add(shortened(said, room - more.width))
+        return line.join(more).pad(keys_at).join(keys).pad(width)
+
     def on_click(self, event: textual_events.Click) -> None:
+        """A key does what it says; anything else of a line is about all alerts."""
         if not self.view.alerts or not self._drawn or event.y >= len(self._drawn):
             return
-        text = self._drawn[event.y].text
-        before = text[: event.x + 1].rfind("[")
+        keys_at = self._keys_at[event.y]
+        text = self._drawn[event.y].text[keys_at:]  # none of it is from anywhere else
+        if event.x < keys_at:
+            self.post_message(self.Pressed(ALL))
+            return
+        before = text[: event.x - keys_at + 1].rfind("[")
         if before >= 0 and text[before + 2 : before + 3] == "]":
             self.post_message(self.Pressed(text[before + 1]))
 
@@ -89,13 +136,16 @@ def by_severity(alerts: list[Alert]) -> list[Alert]:
     return sorted(alerts, key=lambda alert: (SEVERITIES.index(alert.severity), -alert.t))
 
 
-def _sentence(alert: Alert, keys: Line, column: int, hidden: int, width: int) -> Line:
-    ground = GROUNDS[alert.severity]
-    line = Line(f" {SHAPES[alert.severity]} ", f"strong {ROLES[alert.severity]}", ground)
-    more = Line(f"  and {hidden} more", "quiet") if hidden else Line()
-    text = plain(first_sentence(alert.text))
-    keys_at = width - column - 1
-    if keys_at < 24:  # no room for both: the sentence counts
-        return line.add(clip(text, width - line.width - 1))
-    line.add(clip(text, keys_at - line.width - more.width - 2))
-    return line.join(more).pad(keys_at).join(keys).pad(width)
+def shortened(text: str, width: int) -> str:
+    """What fits of a sentence: all of it, else what stands before a colon or the like where that says
+    about half of what there is room for, else its first words; a word is cut only where not even
+    one fits."""
+    if cell_len(text) <= width:
+        return text
+    ends = [match.start() for match in CLAUSE.finditer(text)]
+    whole = [text[:end] for end in ends if width // 2 <= cell_len(text[:end]) <= width]
+    if whole:
+        return whole[-1]
+    words = clip(text, width)[:-1]
+    kept = words if text[len(words) : len(words) + 1] == " " else words.rpartition(" ")[0]
+    return f"{kept.rstrip(' ,;:(')}{ELLIPSIS}" if kept.strip() else clip(text, width)
