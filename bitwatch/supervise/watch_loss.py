@@ -43,6 +43,9 @@ class Losses:
         self.odd = NotFinite()
 
     def look(self, view: View) -> list[events.Alert]:
+        """Nothing of an attempt that has taken no step, or has ended."""
+        if not view.recent:
+            return []
         if view.attempt != self._attempt:
             self._begin(view.attempt)
         for step in view.recent:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
+from bitwatch.attach.loss_alerts import LossAlerts
 from bitwatch.record import events
+from bitwatch.record.journal import JournalWriter, read_all
+from bitwatch.record.state import JOURNAL, RunState, fold
 from bitwatch.record.view import View
 from bitwatch.supervise.spikes import Spikes
+from bitwatch.supervise.watch import Watch
 from bitwatch.supervise.watch_loss import QUIET, Losses, Rule
+from tests.supervise.standins import of
+from tests.trainer.conftest import make_small
 
 RUN_STEPS = 10_000
 SKIP, STOP = Rule("skip"), Rule("stop")
@@ -104,6 +111,34 @@ def test_another_attempt_begins_anew() -> None:
     losses = Losses(STOP)
     assert said(losses, step(5, math.nan))
     assert said(losses, step(4), attempt=2) == {}
+
+
+def test_the_record_has_it_once_raised_and_once_cleared_when_the_attempt_ends(
+    tmp_path: Path,
+) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"), make_small())
+    for steps in ([step(1)], [step(1), step(2, math.nan)], [step(2, math.nan), step(3, math.nan)]):
+        watch.look(View(attempt=1, state="running", recent=steps), 1000.0)
+    watch.look(View(attempt=1), 1000.0)
+    alerts = of(read_all(tmp_path / "journal.jsonl")[0], events.Alert)
+    assert [(a.id, a.severity, a.cleared) for a in alerts] == [
+        ("loss-not-finite", "error", False),
+        ("loss-not-finite", "warning", True),
+    ]
+
+
+def test_of_a_training_that_is_watched_it_is_raised_and_cleared_too(tmp_path: Path) -> None:
+    """Also what somebody has raised who watched before."""
+    path = tmp_path / "journal.jsonl"
+    seen = View(attempt=1, foreign=True, recent=[step(1), step(2, math.nan)])
+    LossAlerts(JournalWriter(path), 1, RunState()).look(seen)
+    (raised,) = of(read_all(path)[0], events.Alert)
+    assert (raised.id, raised.severity, raised.attempt) == ("loss-not-finite", "error", 1)
+    later = RunState()
+    fold(later, JOURNAL, [raised])
+    seen.recent = [step(100 + n) for n in range(5)]
+    LossAlerts(JournalWriter(path), 1, later).look(seen)
+    assert [a.cleared for a in of(read_all(path)[0], events.Alert)] == [False, True]
 
 
 # -- spikes -----------------------------------------------------------------------------
