@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter
-from bitwatch.record.state import RunState
+from bitwatch.record.state import RankState, RunState
 from bitwatch.record.view import View
 from bitwatch.supervise.watch_loss import NOT_FINITE, SPIKE, Losses
 
@@ -20,7 +20,11 @@ class LossAlerts:
             id: known[attempt, id] for id in (NOT_FINITE, SPIKE) if (attempt, id) in known
         }
 
-    def look(self, seen: View) -> None:
+    def look(self, state: RunState) -> None:
+        first = state.ranks_of(self._attempt).get(0, RankState())
+        seen = View(
+            attempt=self._attempt, foreign=True, recent=first.recent, checkpoints=first.checkpoints
+        )
         found = {alert.id: alert for alert in self._losses.look(seen)}
         for alert in found.values():
             before = self._raised.get(alert.id)

@@ -11,7 +11,7 @@ from bitwatch.record.follow import Liveness
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import RunState
-from bitwatch.record.view import View, view
+from bitwatch.record.view import view
 from bitwatch.supervise.stalls import Stalls
 from bitwatch.supervise.watch_stalls import stalled
 
@@ -28,8 +28,7 @@ class Standstill:
         self._stalls = Stalls(run, journal, attempt, stacks.foreign)
         self._raised = state.journal.alerts.get((attempt, ID))
 
-    def look(self, state: RunState) -> View:
-        """The picture that was judged."""
+    def look(self, state: RunState) -> None:
         now = time.time()
         seen = view(state, now, Liveness(supervisor=True))  # whoever asks watches
         self._stalls.look(seen, state, now)
@@ -42,7 +41,6 @@ class Standstill:
         elif found is None and self._raised is not None:
             text, self._raised = self._raised.text, None
             self._journal.write(events.Alert(id=ID, attempt=self._attempt, text=text, cleared=True))
-        return seen
 
 
 def _told(alert: events.Alert) -> tuple[str, str]:

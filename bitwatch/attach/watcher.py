@@ -139,7 +139,9 @@ class Watcher:
             self._take_past()
         self._follower.poll()
         if self.family.is_known and not self._is_closed:
-            self._losses.look(self._standstill.look(self._follower.state))
+            self._standstill.look(self._follower.state)
+        if not self._is_closed:
+            self._losses.look(self._follower.state)
         self._judge()
         self._retell()
         alert = None if self._is_closed else self._log_alert.look(self.logs.troubles, self.attempt)

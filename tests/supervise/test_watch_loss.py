@@ -12,7 +12,7 @@ import pytest
 from bitwatch.attach.loss_alerts import LossAlerts
 from bitwatch.record import events
 from bitwatch.record.journal import JournalWriter, read_all
-from bitwatch.record.state import JOURNAL, RunState, fold
+from bitwatch.record.state import JOURNAL, RunState, Source, fold
 from bitwatch.record.view import View
 from bitwatch.supervise.spikes import Spikes
 from bitwatch.supervise.watch import Watch
@@ -130,14 +130,15 @@ def test_the_record_has_it_once_raised_and_once_cleared_when_the_attempt_ends(
 def test_of_a_training_that_is_watched_it_is_raised_and_cleared_too(tmp_path: Path) -> None:
     """Also what somebody has raised who watched before."""
     path = tmp_path / "journal.jsonl"
-    seen = View(attempt=1, foreign=True, recent=[step(1), step(2, math.nan)])
-    LossAlerts(JournalWriter(path), 1, RunState()).look(seen)
+    state = RunState()
+    fold(state, Source("rank", 1, 0), [step(1), step(2, math.nan)])
+    LossAlerts(JournalWriter(path), 1, RunState()).look(state)
     (raised,) = of(read_all(path)[0], events.Alert)
     assert (raised.id, raised.severity, raised.attempt) == ("loss-not-finite", "error", 1)
     later = RunState()
     fold(later, JOURNAL, [raised])
-    seen.recent = [step(100 + n) for n in range(5)]
-    LossAlerts(JournalWriter(path), 1, later).look(seen)
+    fold(later, Source("rank", 1, 0), [step(100 + n) for n in range(5)])
+    LossAlerts(JournalWriter(path), 1, later).look(later)
     assert [a.cleared for a in of(read_all(path)[0], events.Alert)] == [False, True]
 
 
