@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
-from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import duration, number, short
 from bitwatch.tui import model
@@ -107,11 +106,7 @@ class Header(Painted):
     def _words(self) -> Line:
         """What a state does not say: the phase that makes one wait, or the cause of an end."""
         view = self.view
-        if (
-            view.note
-            and view.supervisor == "gone"
-            and not any(alert.id == SUPERVISOR_GONE for alert in view.alerts)
-        ):
+        if view.note and view.supervisor == "gone":
             return Line("▲ ", "warning").add(plain(view.note), "warning")
         if view.cause and view.state in END_STATES:
             return Line(plain(view.cause), "bad" if view.state in ("failed", "lost") else "quiet")
@@ -124,7 +119,7 @@ class Header(Painted):
             if view.phase_progress is not None:
                 line.add(f" {100 * view.phase_progress:.0f}").add(" %", "quiet")
             return line
-        return Line("" if view.supervisor == "gone" else plain(view.note), "quiet")
+        return Line(plain(view.note), "quiet")
 
     def _at_right(self) -> Line:
         words = MODE_WORDS.get(self.mode)
