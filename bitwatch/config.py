@@ -140,8 +140,9 @@ class Folders(Section):
 
 
 class User(Section):
-    """The user's own file: where runs and caches live, and how the screen behaves. `keys` holds
-    keys of the screen by the id of what they do."""
+    """The user's own file: where runs and caches live, how the screen behaves, and the command
+    that is run when something severe happens (see `supervise.notify`). `keys` holds keys of the
+    screen by the id of what they do."""
 
     folders: Folders = msgspec.field(default_factory=Folders)
     theme: str | None = None
@@ -240,10 +241,20 @@ def load_user() -> User:
     path = user_file()
     if not path.exists():
         return User()
-    user = convert(read_toml(path), User, str(path))
-    if user.notify_command:
-        raise ConfigError(f"{path}: notify_command: not built yet in this version; remove the key")
+    table = read_toml(path)
+    _check_command(table.get("notify_command"), path)
+    user: User = convert(table, User, str(path))
     return user
+
+
+def _check_command(command: Any, path: Path) -> None:
+    """notify_command: None, or what sh can run."""
+    if command is None or (isinstance(command, str) and command.strip() and "\0" not in command):
+        return
+    raise ConfigError(
+        f"{path}: notify_command: must be a command for sh, which reads the sentence from its "
+        f'standard input, such as "mail -s bitwatch me@example.org", not {toml_value(command)}'
+    )
 
 
 def user_file() -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bitwatch.record import events
+from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import counted, duration, literal, number, percent, short, size
 
@@ -76,7 +77,8 @@ class Lines:
             yield ""
             yield columns(seen.device, self._wide)
         yield from (line for _, line in sorted(rows, key=lambda row: row[0]))
-        if seen.note and seen.note != self._note:
+        said = any(alert.id == SUPERVISOR_GONE for alert in seen.alerts)
+        if seen.note and seen.note != self._note and not said:
             yield f"! {seen.note}"
         self._note = seen.note
 

@@ -15,7 +15,7 @@ from bitwatch.record import rundir
 from bitwatch.record.follow import lives
 from bitwatch.record.rundir import Identity, RunDir, RunDirError
 from bitwatch.record.state import RunState
-from bitwatch.supervise import ending, launch
+from bitwatch.supervise import ending, launch, notify
 
 MODULE = "bitwatch.attach.watcher"
 AGAIN_S = 3.0  # between two tries
@@ -60,7 +60,7 @@ class Keeper:
         with open(self._run.path / "watcher.log", "ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", MODULE, str(self._run.path)],
-                env=launch.clean_environment(dict(os.environ)),
+                env=notify.hand_down(launch.clean_environment(dict(os.environ))),
                 cwd="/",
                 stdin=subprocess.PIPE,  # our end closes when we are gone, however that comes
                 stdout=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ from bitwatch.attach import foreign
 from bitwatch.attach.family import Family
 from bitwatch.attach.log_alert import LogAlert
 from bitwatch.attach.log_watch import LogWatch, WatchedLog, listener
+from bitwatch.attach.loss_alerts import LossAlerts
 from bitwatch.attach.past import Past
 from bitwatch.attach.standstill import Standstill
 from bitwatch.attach.steps import Restart
@@ -32,7 +33,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir, RunDirError
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.state import AttemptState
-from bitwatch.supervise import begin, control, ending, reaper
+from bitwatch.supervise import begin, control, ending, notify, reaper
 from bitwatch.supervise.sensor import Sensor
 
 LOGS_S = 0.25  # between two looks at the logs
@@ -57,7 +58,8 @@ class Watcher:
         known = state.journal.attempts.get(self.attempt, AttemptState())
         self._started = known.started or events.AttemptStarted(attempt=self.attempt)
         self._is_closed = known.ended is not None
-        self._journal = JournalWriter(run.journal, run.reserve)
+        self._notifier = notify.Notifier(notify.handed_down(), run)
+        self._journal = self._notifier.journal(run)
         self._samples = SampleWriter(run.samples)
         self._rank0 = JournalWriter(run.rank(self.attempt, 0))
         self.family = Family(run, state, self.attempt, self._journal, self._samples)
@@ -67,6 +69,7 @@ class Watcher:
         self.logs = LogWatch(run, self.family.ranks, reached)
         self._log_alert = LogAlert(state, self.attempt)
         self._standstill = Standstill(run, self._journal, self.attempt, state)
+        self._losses = LossAlerts(self._journal, self.attempt, state)
         self._past: Past | None = None
         self._past_of = self.attempt
         self._looked_back = False
@@ -113,6 +116,7 @@ class Watcher:
         self._server.close()
         self._samples.close()
         self._rank0.close()
+        self._notifier.leave(lambda: None, 0.0)
         self._journal.close()
 
     # -- what is looked at ------------------------------------------------------------------
@@ -121,6 +125,7 @@ class Watcher:
         """A look at the processes, and at what follows from them and from the logs."""
         for ended in reaper.reap():
             self._sensor.note_exit(ended.pid)
+            self._notifier.note_exit(ended)
         if self.family.is_known:
             self.family.look()
             self.family.tree.sample(self._sensor.latest)
@@ -136,6 +141,8 @@ class Watcher:
         self._follower.poll()
         if self.family.is_known and not self._is_closed:
             self._standstill.look(self._follower.state)
+        if not self._is_closed:
+            self._losses.look(self._follower.state)
         self._judge()
         self._retell()
         alert = None if self._is_closed else self._log_alert.look(self.logs.troubles, self.attempt)
@@ -267,6 +274,7 @@ class Watcher:
             self.family.look()
         self._ranks_then = self.family.rank_keys()
         self._standstill = Standstill(self.run, self._journal, self.attempt, self._follower.state)
+        self._losses = LossAlerts(self._journal, self.attempt, self._follower.state)
         self.logs.begin_attempt(self.attempt)
 
     def _retell(self) -> None:

@@ -1,17 +1,24 @@
-"""What is wrong after an attempt has ended: what it has left, which the supervisor of a later one
-can say too, and a relaunch that failed, which nobody else says. Pure."""
+"""What is wrong that no supervisor could say: what an ended attempt has left (which that of a later
+one can say too), a relaunch that failed, and that the supervisor itself is gone, or says nothing
+any more. Pure."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bitwatch.record import events
 from bitwatch.record.state import AttemptState, RunState
 
+if TYPE_CHECKING:
+    from bitwatch.record.follow import Liveness
+
 RELAUNCH_FAILED = "relaunch-failed"  # an action and an alert
 LEFTOVERS = "leftovers"
 LEFT_OF_WATCHED = "left-of-watched"
+SUPERVISOR_GONE = "supervisor-gone"
+STALE_S = 60.0  # a supervisor measures every second or so
 SHOWN = 8  # of them, in the evidence
 
 
@@ -30,12 +37,16 @@ def alerts(
     state: RunState,
     number: int,
     ended: tuple[events.State, str],
-    left: Sequence[events.ProcessStart],
+    liveness: Liveness,
     now: float,
 ) -> list[events.Alert]:
-    """`number` is the newest attempt, `ended` its state and why, `left` what lives of ended
-    ones."""
-    return [*leftovers(recorded(left), number, now), *_relaunch(state, number, ended)]
+    """`number` is the newest attempt, `ended` its state and why."""
+    return [
+        *leftovers(recorded(liveness.leftovers), number, now),
+        *_relaunch(state, number, ended),
+        *_unwatched(state, number, liveness),
+        *_unmeasured(state, number, ended[0], liveness, now),
+    ]
 
 
 def recorded(starts: Sequence[events.ProcessStart]) -> list[Left]:
@@ -92,6 +103,55 @@ def left_of_watched(found: Sequence[Left], number: int, now: float) -> Iterator[
         )
 
 
+def _unwatched(state: RunState, number: int, liveness: Liveness) -> Iterator[events.Alert]:
+    """Ranks go on, and nobody looks after them."""
+    if not _is_open(state, number) or liveness.supervisor or liveness.elsewhere:
+        return
+    if not (liveness.agent or liveness.ranks):
+        return
+    seen = max(state.journal.updated, state.samples.processes.t if state.samples.processes else 0.0)
+    yield events.Alert(
+        id=SUPERVISOR_GONE,
+        severity="warning",
+        text="supervisor gone; the ranks go on, and nothing watches or records them",
+        evidence=[f"the last that it wrote was at {_clock(seen)}"] if seen else [],
+        next="bitwatch attach, anew, brings another one; S stops the run with a checkpoint",
+        attempt=number,
+        t=seen,
+        m=0.0,
+    )
+
+
+def _unmeasured(
+    state: RunState, number: int, word: events.State, liveness: Liveness, now: float
+) -> Iterator[events.Alert]:
+    """It holds the run and measures nothing: halted, or it cannot write."""
+    sample = state.samples.processes
+    if not _is_open(state, number) or not liveness.supervisor or sample is None:
+        return
+    if word == "stopping" or sample.attempt != number or now - sample.t <= STALE_S:
+        return
+    yield events.Alert(
+        id="telemetry-stale",
+        severity="warning",
+        text=f"nothing has been measured since {_clock(sample.t)}: processes, GPUs and alerts are as "
+        "they were then",
+        evidence=["its supervisor is there and holds the run, and writes no samples"],
+        next="see in panel 4 whether the supervisor is stopped (kill -CONT lets it go on), and "
+        "whether the disk of the run is full",
+        attempt=number,
+        t=sample.t,
+        m=0.0,
+    )
+
+
+def _is_open(state: RunState, number: int) -> bool:
+    """Whether it is an attempt of ours whose end is not on record."""
+    run, attempt = state.journal.run, state.journal.attempts.get(number)
+    ours = run is None or not run.foreign
+    return ours and bool(number) and (attempt is None or attempt.ended is None)
+
+
 def _relaunch(
     state: RunState, number: int, ended: tuple[events.State, str]
 ) -> Iterator[events.Alert]:
@@ -140,3 +200,7 @@ def _kept(state: RunState) -> str:
         return "there is no checkpoint yet"
     newest = max(saved, key=lambda checkpoint: checkpoint.t)
     return f"the checkpoint of step {newest.step} is at {newest.path}"
+
+
+def _clock(t: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(t))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bitwatch.record import codec, events
@@ -24,11 +24,18 @@ class JournalWriter:
     `write` returns False when the line could not be written whole (a full disk): nothing
     already written is touched, and the next record starts on a line of its own. A `last_word`
     that finds the disk full gives up the run's `reserve` for itself: how a run ended must be
-    in its record, above all when a full disk is the cause.
+    in its record, above all when a full disk is the cause. `heard` is called with every record,
+    also with what the disk had no room for.
     """
 
-    def __init__(self, path: Path, reserve: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        reserve: Path | None = None,
+        heard: Callable[[events.Record], object] | None = None,
+    ) -> None:
         self.path = path
+        self._heard = heard
         self._reserve = reserve
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -43,6 +50,8 @@ class JournalWriter:
                 self._reserve.unlink(missing_ok=True)
             whole = self._append(line)
         self.lost += not whole
+        if self._heard:
+            self._heard(record)
         return whole
 
     def _append(self, line: bytes) -> bool:

@@ -102,3 +102,4 @@ class View(msgspec.Struct, kw_only=True):
     alerts: list[events.Alert] = []
     leftovers: list[events.ProcessStart] = []
     past_alerts: list[events.Alert] = []
+    attempt_ends: dict[int, float] = {}  # when they ended

@@ -40,7 +40,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         moved.append(state.prepares[number].updated)
     over = run_state in END_STATES
     phase = first.phase or state.prepares.get(number, PrepareState()).phase
-    after = afterwards.alerts(state, number, (run_state, cause), liveness.leftovers, now)
+    after = afterwards.alerts(state, number, (run_state, cause), liveness, now)
     raised = [a for (n, _), a in state.journal.alerts.items() if n == number and not over]
     return View(
         run=run.run if run else "",
@@ -99,6 +99,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         alerts=[*(a for a in raised if a.id not in {late.id for late in after}), *after],
         leftovers=list(liveness.leftovers),
         past_alerts=list(state.journal.alert_history),
+        attempt_ends={n: a.ended.t for n, a in state.journal.attempts.items() if a.ended},
     )
 
 

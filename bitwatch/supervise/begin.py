@@ -24,7 +24,7 @@ from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.state import RunState
-from bitwatch.supervise import control, ending, holding, launch
+from bitwatch.supervise import control, ending, holding, launch, notify
 
 NOT_OURS = "bitwatch did not start it and only watches it"
 START_S = 30.0  # a supervisor says that it is there within a fraction of a second
@@ -165,7 +165,7 @@ def _start(run: RunDir, attempt: int, how: str, by: str, cause: str) -> Starting
             offset = log.tell()
             process = subprocess.Popen(
                 command,
-                env={**launch.clean_environment(dict(os.environ))},
+                env=notify.hand_down(launch.clean_environment(dict(os.environ))),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -21,11 +21,9 @@ from pathlib import Path
 from bitwatch import config as configuration
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import Follower, Liveness, lives
-from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import Lock, RunDir
 from bitwatch.record.samples import SampleWriter
 from bitwatch.record.view import View, view
-from bitwatch.sense import session, shared_memory
 from bitwatch.supervise import (
     begin,
     cleanup,
@@ -35,6 +33,7 @@ from bitwatch.supervise import (
     holding,
     launch,
     leftovers,
+    notify,
     own_process,
     reaper,
     relaunch,
@@ -44,10 +43,9 @@ from bitwatch.supervise import (
 )
 from bitwatch.supervise.escalation import Escalation
 from bitwatch.supervise.sensor import Sensor
+from bitwatch.supervise.surroundings import Surroundings
 from bitwatch.supervise.tree import Tree
 from bitwatch.supervise.watch import Watch
-from bitwatch.supervise.watch_deaths import Logs
-from bitwatch.supervise.watch_processes import Around
 
 TRACKERS_S = 2.0  # a spared resource tracker leaves by itself in milliseconds
 LOCKED, UNUSABLE = 4, 2
@@ -56,19 +54,22 @@ LOCKED, UNUSABLE = 4, 2
 class Supervisor:
     """State of the loop for one attempt."""
 
-    def __init__(self, run: RunDir, attempt: int, lock: Lock) -> None:
+    def __init__(
+        self, run: RunDir, attempt: int, lock: Lock, notifier: notify.Notifier | None = None
+    ) -> None:
         self.run = run
         self.lock = lock
         self.attempt = attempt
         self.config = configuration.load(run.config(attempt), lenient=True)
         self.plan = launch.plan_of(run, attempt)
-        self.journal = JournalWriter(run.journal, run.reserve)
+        self.notifier = notifier or notify.Notifier("", run)
+        self.journal = self.notifier.journal(run)
         self.samples = SampleWriter(run.samples)
         self.follower = Follower(run)
         self.tree = Tree(self.journal, self.samples, attempt)
-        self.watch = Watch(self.journal, self.config.watch.max_processes)
+        self.watch = Watch(self.journal, self.config)
         self.stalls = stalls.Stalls(run, self.journal, attempt)
-        self.session = tuple(session.will_kill())
+        self.surroundings = Surroundings(run, attempt, self.config)
         self.left = leftovers.Before(attempt)
         self.sensor = Sensor(self.config.watch.sample_s)
         self.agent: tuple[int, int] | None = None
@@ -166,17 +167,14 @@ class Supervisor:
         if self.stalls.look(view, self.follower.state, now):
             self.follower.poll()
             view = self._view()  # in which they may be found to compile
-        self.watch.look(view, now, self._around())
+        self.watch.look(view, now, self.surroundings.look())
         self.look_for_stop()
-
-    def _around(self) -> Around:
-        return Around(shared_memory.free_mib(), self.session, Logs(self.run.logs(self.attempt)))
 
     def _look(self) -> None:
         known = {pid: "sensor" for pid in self.sensor.pids}
         if self.agent:
             known[self.agent[0]] = "agent"
-        self.tree.look(known, self.follower.state)
+        self.tree.look(known, self.follower.state, self.notifier.pids)
 
     def _view(self) -> View:
         ranks = self.follower.state.ranks_of(self.attempt)
@@ -253,7 +251,7 @@ class Supervisor:
             state, cause = "failed", self.refused
         if state == "failed" and not (self.agent_exit and self.agent_exit.signal):
             self.follower.poll()  # who died first, and how, is known only now
-            self.watch.look(self._view(), time.time(), self._around())
+            self.watch.look(self._view(), time.time(), self.surroundings.look())
         self.watch.look(View(attempt=self.attempt), time.time())
         ending.write(
             self.run,
@@ -290,6 +288,7 @@ class Supervisor:
         for ended in reaper.reap():
             self.tree.note_exit(ended)
             self.sensor.note_exit(ended.pid)
+            self.notifier.note_exit(ended)
 
     def _signals(self, numbers: bytes) -> None:
         for number in numbers:
@@ -325,11 +324,12 @@ def main() -> None:
 def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -> None:
     """Attempt after attempt, as long as somebody wishes for a next one."""
     following: relaunch.Launch | None = relaunch.Launch(attempt, by, cause)
+    notifier = notify.Notifier(notify.handed_down(), run)
     if how == "relaunch":
         following = relaunch.of_ended(run, attempt, by)
     while following is not None:
         attempt = following.attempt
-        supervisor = Supervisor(run, attempt, lock)
+        supervisor = Supervisor(run, attempt, lock, notifier)
         if how == "adopt":
             goes_on = supervisor.adopt(by)
         elif goes_on := relaunch.still_wished(run, following, supervisor.journal):
@@ -340,6 +340,8 @@ def _own(run: RunDir, attempt: int, lock: Lock, how: str, by: str, cause: str) -
         how = "launch"
         ended = supervisor.supervise()
         following = relaunch.take_up(run, attempt, ended, supervisor.journal, supervisor.wish)
+        if following is None:
+            notifier.leave(supervisor._reap)
         supervisor.close()
 
 

@@ -22,6 +22,7 @@ from bitwatch.record.state import RunState
 from bitwatch.sense import processes, shared_memory
 from bitwatch.sense.processes import Key, Scanner, Stat
 from bitwatch.supervise.reaper import Exit
+from bitwatch.supervise.spared import Spared
 
 SETTLE_S = 3.0  # a process that nobody has claimed by then is recorded as "other"
 MINUTE_S = 60.0
@@ -54,6 +55,7 @@ class Tree:
         self._scanner = scanner or Scanner()
         self._me = [(os.getpid(), kernel.own_starttime())] if of_ours else []
         self._leave_out = frozenset(leave_out)
+        self._spared = Spared()
         self._named: dict[Key, Role] = {}
         self._again: set[Key] = set()  # to be told again, in another attempt
         self._recorded: dict[Key, str] = {}
@@ -107,8 +109,9 @@ class Tree:
         ended = self._exits.get(key[0])
         return ended if ended is not None and ended.starttime == key[1] else None
 
-    def look(self, known: dict[int, str], state: RunState) -> None:
-        """Scans, and records who has come and who has gone. `known`: pid to role."""
+    def look(self, known: dict[int, str], state: RunState, besides: Collection[int] = ()) -> None:
+        """Scans, and records who has come and who has gone. `known`: pid to role. `besides`: pids
+        of what was started here and is not of the run."""
         by_their_word = claimed(state, self._attempt) | self._named
         self.roles |= by_their_word
         self._leaders = {
@@ -117,7 +120,7 @@ class Tree:
         before, seen_at = self.own, self._looked_at
         self._looked_at = time.monotonic()
         self._scanner.look([*self._me, *self.roles])
-        self.own = self._scanner.own
+        self.own = self._spared.without(self._scanner.own, besides)
         if self._leave_out:
             self.own = {k: stat for k, stat in self.own.items() if k[0] not in self._leave_out}
         for stat in self.own.values():

@@ -11,13 +11,16 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
+from bitwatch.config import Config
 from bitwatch.record import afterwards, events
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.recent import Behind, behind, waiting_levels
 from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
+from bitwatch.supervise.watch_disk import Low, at_once
 from bitwatch.supervise.watch_gpus import Cards, about_gpus
+from bitwatch.supervise.watch_loss import UNKNOWN, Losses, Rule
 from bitwatch.supervise.watch_model import another_model, lowered
 from bitwatch.supervise.watch_processes import (
     NOWHERE,
@@ -28,11 +31,12 @@ from bitwatch.supervise.watch_processes import (
 )
 from bitwatch.supervise.watch_readers import about_readers, remedy
 from bitwatch.supervise.watch_stalls import stalled, straggler
+from bitwatch.supervise.watch_telemetry import stale
 
 # Raised when so many looks in a row find it: it is judged from the time since a reader's last
 # word, which a clock that is set, or a machine that wakes, makes long for a moment; or from
 # processes, of which a library may start many for an instant.
-MAY_PASS = ("data-starved", "worker-died", "process-count", "straggler")
+MAY_PASS = ("data-starved", "worker-died", "process-count", "straggler", "telemetry-stale")
 LOOKS = 3
 
 
@@ -57,6 +61,7 @@ def alerts(
         *afterwards.leftovers(afterwards.recorded(view.leftovers), view.attempt, now),
         *stalled(view, now),
         *straggler(view, late),
+        *stale(view, now),
         *another_model(view),
         *lowered(view),
         *about_processes(view, around, most_processes),
@@ -118,9 +123,12 @@ def resumed(view: View) -> Iterator[events.Alert]:
 class Watch:
     """Raises and clears alerts in the journal."""
 
-    def __init__(self, journal: JournalWriter, most_processes: int | None = None) -> None:
+    def __init__(self, journal: JournalWriter, config: Config | None = None) -> None:
         self._journal = journal
-        self._most = most_processes
+        self._most = config.watch.max_processes if config else None
+        self._losses = Losses(_rule(config) if config else UNKNOWN)
+        self._low = Low()
+        self._checkpoints = at_once(config.checkpoint) if config else 1
         self._raised: dict[str, events.Alert] = {}
         self._looks: dict[str, int] = {}  # in a row that have found it
         self._waiting: dict[int, float] = {}
@@ -141,10 +149,12 @@ class Watch:
         )
         if "shm-low" in self._raised:
             around = around._replace(shm_enough_mib=SHM_ENOUGH_MIB)
-        present = {
-            alert.id: alert
-            for alert in alerts(view, now, self._waiting, around, self._most, self._late)
-        }
+        found = [
+            *alerts(view, now, self._waiting, around, self._most, self._late),
+            *self._losses.look(view),
+            *self._low.look(view, around.rooms, self._checkpoints),
+        ]
+        present = {alert.id: alert for alert in found}
         # A rank that says it has lost its worker needs no second look.
         may_pass = set(MAY_PASS) - ({"worker-died"} if lost_workers(view) else set())
         if view.stuck is None and "stalled" not in self._raised:
@@ -164,6 +174,10 @@ class Watch:
             self._journal.write(
                 events.Alert(id=gone, attempt=view.attempt, text=text, cleared=True)
             )
+
+
+def _rule(config: Config) -> Rule:
+    return Rule(config.train.on_not_finite, config.train.skip_outliers)
 
 
 def _told(alert: events.Alert) -> tuple[str, str, int]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bitwatch.record import events
 from bitwatch.record.view import ProcessRow, View
+from bitwatch.supervise.disks import Room
 from bitwatch.supervise.watch_deaths import Logs
 from bitwatch.supervise.watch_gpus import NOTHING, Before
 from bitwatch.supervise.watch_rows import below, of_attempt, of_ended
@@ -23,8 +24,9 @@ NAMED = 6
 
 class Around(NamedTuple):
     """What no record says. Of the machine: room below /dev/shm, from where on that is enough,
-    what the end of the session would do, and what its GPUs were before. Of the run: its logs,
-    and, when its processes become more and more, how many were at work in its first minute."""
+    what the end of the session would do, what its GPUs were before, and the room on the disks. Of
+    the run: its logs, and, when its processes become more and more, how many were at work in its
+    first minute."""
 
     shm_free_mib: float | None = None
     session: Sequence[str] = ()
@@ -32,6 +34,7 @@ class Around(NamedTuple):
     grown_from: int | None = None
     shm_enough_mib: float = SHM_LOW_MIB
     gpus: Before = NOTHING
+    rooms: Sequence[Room] = ()
 
 
 NOWHERE = Around()

@@ -19,6 +19,7 @@ from bitwatch.record import events
 from bitwatch.record.follow import Follower, lives
 from bitwatch.record.rundir import Lock
 from bitwatch.sense.training import Log
+from bitwatch.supervise import notify
 from tests.attach.watched import append, look, points, seen, steps, watching
 from tests.conftest import until
 
@@ -56,6 +57,22 @@ def test_a_log_that_was_not_read_yet_has_no_place(home: Path, log: Path) -> None
     unread.close()
     with watching(run):
         assert (seen(run).attempt, seen(run).step, points(seen(run))) == (1, 9, 10)
+
+
+def test_a_loss_that_is_not_finite_is_an_alert_and_told_by_the_users_command(
+    home: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    monkeypatch.setenv(notify.HANDED_DOWN, f"cat > {told}")
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        append(log, "step 10: loss nan\n")
+        look(watcher)
+        watcher.tick()
+        (alert,) = [one for one in seen(run).alerts if one.id == "loss-not-finite"]
+        assert alert.severity == "error" and "where it was started" in alert.next
+        until(lambda: told.exists() and told.read_text(), "the command to be run")
+    assert "the loss is not finite (nan): step 10" in told.read_text()
 
 
 def test_a_log_that_stands_still_is_stalled_and_then_lost(home: Path, log: Path) -> None:

@@ -273,7 +273,14 @@ def test_what_ends_before_it_can_be_taken_over_is_not_said_to_have_a_supervisor(
     assert wrong == []
 
 
-def test_two_who_take_over_at_once_make_one_supervisor(run: RunDir, standins: Standins) -> None:
+def test_two_who_take_over_at_once_make_one_supervisor(
+    run: RunDir, standins: Standins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And how the run ended is told by the command of the user's file, which is no part of it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    own, told = configuration.user_file(), tmp_path / "told"
+    own.parent.mkdir(parents=True)
+    own.write_text(f'notify_command = "cat > {told}; echo no mail >&2; exit 3"\n')
     agent: Key = standins.start()
     write(run, ATTEMPT, start(agent, "agent"))
     both = [begin.take_over(run, "test", "test") for _ in range(2)]
@@ -289,3 +296,9 @@ def test_two_who_take_over_at_once_make_one_supervisor(run: RunDir, standins: St
     until(lambda: not run.lock_is_held(), "the supervisor to close the record")
     adopted = [a.name for a in of(read_all(run.journal)[0], events.Action)]
     assert adopted.count("adopt") == 1 and len(ends(run)) == 1
+    assert told.read_text().startswith("demo, attempt 1: the run failed: ")
+    failed = next(a for a in of(read_all(run.journal)[0], events.Action) if a.name == "notify")
+    assert (failed.on, failed.result) == ("run-failed", "exit code 3: no mail")
+    began = of(read_all(run.journal)[0], events.ProcessStart)
+    assert began and not [start for start in began if "notifying" in start.command]
+    assert "other" not in {start.role for start in began}

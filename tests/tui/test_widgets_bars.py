@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from textual import events as textual_events
 from textual.geometry import Size
 
 from bitwatch.record import events
-from bitwatch.tui.widgets.alerts import AlertBar
+from bitwatch.tui.widgets.alerts import AlertBar, shortened
 from bitwatch.tui.widgets.footer import fitting
 from bitwatch.tui.widgets.header import Header
 from tests.tui import views
@@ -98,7 +99,48 @@ def test_keys_stand_at_the_same_place_whatever_the_sentence_says() -> None:
 def test_a_long_sentence_never_pushes_the_key_out() -> None:
     view = views.on_l4s(alerts=[events.Alert(id="x", text="very " * 80)])
     (line,) = alerts(view, 80, 1)
-    assert line.rstrip().endswith("… " + " [w] why") and len(line) == 80
+    assert line.rstrip().endswith(" [w] why") and len(line) == 80
+    assert " very… " in line
+
+
+IDLE = "8 of 16 readers idle, and every rank reads everything: 2 shards for 4 ranks x 4 workers"
+
+
+def test_where_there_is_little_room_a_sentence_says_less_in_whole_words() -> None:
+    assert shortened(IDLE, 90) == IDLE
+    assert shortened(IDLE, 70) == "8 of 16 readers idle, and every rank reads everything"
+    assert shortened(IDLE, 50) == "8 of 16 readers idle, and every rank reads…"
+    listed = "2 of 4 readers have nothing to read: rank 0 worker 1, rank 1 worker 1"
+    assert shortened(listed, 57) == "2 of 4 readers have nothing to read"
+    assert shortened(IDLE, 16) == "8 of 16 readers…"
+    assert shortened(IDLE, 15) == "8 of 16…"
+    assert shortened("x" * 30, 10) == "x" * 9 + "…"
+    assert shortened(IDLE, 0) == ""
+
+
+def test_labels_of_keys_become_shorter_before_a_sentence_does() -> None:
+    view = views.on_l4s(alerts=[events.Alert(id="x", text=IDLE)])
+    wide = alerts(view, 120, 1, x=("R", "relaunch corrected"))[0]
+    narrow = alerts(view, 60, 1, x=("R", "relaunch corrected"))[0]
+    assert "[R] relaunch corrected" in wide
+    assert narrow == " ▲ 8 of 16 readers idle, and every…   [w] why  [R] relaunch "
+
+
+def test_what_a_sentence_says_is_never_a_key() -> None:
+    """Anywhere on it is the page of all alerts."""
+    view = views.on_l4s(alerts=[events.Alert(id="x", text="[S] stops it, [c] cleans")])
+    bar = AlertBar()
+    pressed: list[str] = []
+    bar.show(view, views.NOW)
+    bar._drawn = bar.draw(80, 1)
+    bar.post_message = lambda message: pressed.append(message.key)  # type: ignore
+    for x in (0, 5, 20, 40, 72, 75):
+        bar.on_click(click(x))
+    assert pressed == ["a", "a", "a", "a", "w", "w"]
+
+
+def click(x: int) -> textual_events.Click:
+    return textual_events.Click(None, x, 0, 0, 0, 1, False, False, False)
 
 
 def test_the_bar_shows_the_first_sentence() -> None:

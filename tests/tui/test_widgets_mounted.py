@@ -119,7 +119,7 @@ async def test_a_click_on_a_key_says_which() -> None:
         line = app.query_one(AlertBar).draw(120, 1)[0].text
         await pilot.click(AlertBar, offset=(line.index("[w]") + 1, 0))
         await pilot.click(AlertBar, offset=(3, 0))
-        assert app.pressed == ["S", "w"]
+        assert app.pressed == ["S", "w", "a"]
 
 
 async def test_focus_expands_the_processes_and_keys_move_the_cursor() -> None:

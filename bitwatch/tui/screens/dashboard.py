@@ -105,6 +105,8 @@ class Dashboard(RunKeys, CurveKeys):
         self.processes.others = snapshot.others
         for widget in (self.header, self.alerts, *self.panels):
             widget.show(view, now)
+        if self.alerts_page is not None:
+            self.alerts_page.show(view, now)
         self._fit(view)
         self.name_keys()
 
@@ -112,6 +114,10 @@ class Dashboard(RunKeys, CurveKeys):
     def view(self) -> View:
         """What is on the screen: keys are about that, however old it is while paused."""
         return self.shown.view if self.shown else View()
+
+    @property
+    def now(self) -> float:
+        return self.shown.now if self.shown else 0.0
 
     # -- layout ---------------------------------------------------------------------------
 

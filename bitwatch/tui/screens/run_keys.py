@@ -3,25 +3,44 @@ clean up. They act on the attempt that was on the screen when they were pressed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bitwatch.attach.offer import Offer, offers
 from bitwatch.record.view import END_STATES, View
 from bitwatch.supervise.begin import NOT_OURS
 from bitwatch.tui.remedies import no_relaunch
 from bitwatch.tui.screens.process_keys import ProcessKeys
 
+if TYPE_CHECKING:
+    from bitwatch.tui.screens.alerts import AlertsPage
+
 
 class RunKeys(ProcessKeys):
     """The part of a dashboard that is about the run."""
+
+    alerts_page: AlertsPage | None = None  # the last that was opened
 
     @property
     def view(self) -> View:
         """What is on the screen."""
         raise NotImplementedError
 
+    @property
+    def now(self) -> float:
+        """When that was seen."""
+        raise NotImplementedError
+
     def action_why(self) -> None:
         from bitwatch.tui.screens.why import Why
 
         self.app.push_screen(Why(self.view))
+
+    def action_alerts(self) -> None:
+        """A page that goes on with the picture."""
+        from bitwatch.tui.screens.alerts import AlertsPage
+
+        self.alerts_page = AlertsPage(self.view, self.now)
+        self.app.push_screen(self.alerts_page)
 
     def action_stacks(self) -> None:
         from bitwatch.tui.screens.stacks import StacksPage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
 from bitwatch.text import clock
@@ -14,7 +15,6 @@ from bitwatch.tui.widgets.alerts import SHAPES, by_severity
 
 COLOURS = {"error": "$bad", "warning": "$warning", "info": "$accent"}
 EVIDENCE = 12  # lines of it that are shown
-HISTORY = 10  # alerts raised and cleared before
 EMPTY = Block(Content(""))
 
 
@@ -30,10 +30,10 @@ def text(view: View) -> list[Block]:
     without = len(blocks)
     if view.cause:
         blocks += _said(f"{view.state}: {plain(view.cause)}", "$bad", [], "")
-    if view.note:
+    if view.note and not any(alert.id == SUPERVISOR_GONE for alert in view.alerts):
         blocks += _said(plain(view.note), "$warning", [], "")
     for alert in by_severity(view.alerts):
-        blocks += _alert(alert)
+        blocks += [EMPTY, *about(alert, EVIDENCE)]
     if len(blocks) == without:
         blocks += [EMPTY] if blocks else []
         now = " now" if _broke(view) else ""
@@ -42,13 +42,9 @@ def text(view: View) -> list[Block]:
         ended = view.before
         said = f"attempt {view.attempt - 1} {ended.state} at {clock(ended.t)}"
         blocks += _said(f"{said}: {plain(ended.cause)}" if ended.cause else said, "$quiet", [], "")
-    gone = [alert for alert in view.past_alerts if alert.attempt == view.attempt]
-    if gone:
-        blocks += [EMPTY, Block(Content.styled("Before, in this attempt", "bold $quiet"))]
-        for alert in reversed(gone[-HISTORY:]):
-            word = "cleared" if alert.cleared else "raised"
-            line = f"{clock(alert.t)}  {word:<9}{plain(alert.text or alert.id)}"
-            blocks.append(Block(Content.styled(line, "$quiet"), 2, one_line=True))
+    if view.past_alerts:
+        words = "a has all alerts of this run, also those that are over"
+        blocks += [EMPTY, Block(Content.styled(words, "$quiet"))]
     return blocks
 
 
@@ -69,12 +65,16 @@ def _model(view: View) -> list[Block]:
     return blocks
 
 
-def _alert(alert: Alert) -> list[Block]:
-    title = f"{SHAPES[alert.severity]} {plain(alert.text)}"
-    evidence = [plain(line) for line in alert.evidence[:EVIDENCE]]
-    if len(alert.evidence) > EVIDENCE:
-        evidence.append(f"and {len(alert.evidence) - EVIDENCE} more")
-    return _said(title, COLOURS[alert.severity], evidence, plain(keys.in_words(alert.next)))
+def about(alert: Alert, most: int = 0) -> list[Block]:
+    """All that is known of one: its sentence, the evidence (at most so many lines), and what to
+    do."""
+    title = f"{SHAPES[alert.severity]} {plain(alert.text or alert.id)}"
+    evidence = [plain(line) for line in (alert.evidence[:most] if most else alert.evidence)]
+    if len(alert.evidence) > len(evidence):
+        evidence.append(
+            f"and {len(alert.evidence) - len(evidence)} more: {keys.name('alerts')}, then enter"
+        )
+    return _said(title, COLOURS[alert.severity], evidence, plain(keys.in_words(alert.next)))[1:]
 
 
 def _said(title: str, colour: str, evidence: list[str], following: str) -> list[Block]:

@@ -1,10 +1,14 @@
 """What is wrong now: the most severe alerts, one sentence a line, their key at the right.
 
-The key stands at the same column whatever the sentence says, so that the eye finds it.
+The key stands at the same column whatever the sentence says, so that the eye finds it. Where there
+is little room the sentence says less, in whole words, before the labels of the keys go.
 """
 
 from __future__ import annotations
 
+import re
+
+from rich.cells import cell_len
 from textual import events as textual_events
 from textual.geometry import Size
 from textual.message import Message
@@ -12,13 +16,17 @@ from textual.message import Message
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
 from bitwatch.tui import keys
-from bitwatch.tui.draw import Line, clip, first_sentence, plain
+from bitwatch.tui.draw import ELLIPSIS, Line, clip, first_sentence, plain
 from bitwatch.tui.widgets.painted import Painted
 
 SEVERITIES = ("error", "warning", "info")
 SHAPES = {"error": "■", "warning": "▲", "info": "●"}
 ROLES = {"error": "bad", "warning": "warning", "info": "accent"}
 GROUNDS = {"error": "bad-ground", "warning": "warning-ground", "info": "info-ground"}
+LEAST = 24  # cells of a line before its keys, else they are left out
+AROUND = 5  # cells beside a sentence: its shape and gaps
+SENTENCE_SHARE = 0.6  # of a line, which is enough for a sentence
+CLAUSE = re.compile(r"[:;] | \(")  # no comma: half of a list would look like all of it
 # What is seen from inside the readers goes without saying where the plan has said it.
 SAID_BY = {"idle-reader": "workers-exceed-shards"}
 
@@ -32,6 +40,7 @@ class AlertBar(Painted):
 
     rows = 2
     remedies: dict[str, tuple[str, str]] = {}
+    _keys_at: list[int] = []  # the column of each line
 
     class Pressed(Message):
         """A key of the bar was clicked."""
@@ -52,15 +61,29 @@ class AlertBar(Painted):
         # Of equal ones first what a key can end: the terminal may have one line for all.
         alerts.sort(key=lambda a: (SEVERITIES.index(a.severity), a.id not in self.remedies))
         shown = alerts[:height]
-        keys = [self._keys(alert) for alert in shown]
-        column = max((line.width for line in keys), default=0)
+        self._keys_at = []
+        said = [plain(first_sentence(alert.text)) for alert in shown]
+        wanted = max((cell_len(words) for words in said), default=0) + AROUND
+        named = self._labelled(shown, width, wanted)
+        column = max((line.width for line in named), default=0)
         lines = []
-        for at, (alert, key) in enumerate(zip(shown, keys, strict=True)):
+        for at, (alert, key) in enumerate(zip(shown, named, strict=True)):
             hidden = len(alerts) - len(shown) if at == len(shown) - 1 else 0
-            lines.append(_sentence(alert, key, column, hidden, width))
+            lines.append(self._line(alert, said[at], key, column, hidden, width))
         return lines
 
-    def _keys(self, alert: Alert) -> Line:
+    def _labelled(self, shown: list[Alert], width: int, wanted: int) -> list[Line]:
+        """The keys of each alert, their labels as long as the sentences leave room for: whole, in
+        one word, or none."""
+        named: list[Line] = []
+        for words in (9, 1, 0):
+            named = [self._keys(alert, words) for alert in shown]
+            room = width - max((line.width for line in named), default=0)
+            if room >= min(wanted, SENTENCE_SHARE * width):
+                break
+        return named
+
+    def _keys(self, alert: Alert, words: int) -> Line:
         """`why` stands first: its column is the same for every alert."""
         line = Line()
         remedy = self.remedies.get(alert.id)
@@ -69,14 +92,37 @@ class AlertBar(Painted):
             if not key:  # the user wants none for it
                 continue
             line.add("  " if line.width else "").add(f"[{key}]", "strong accent")
-            line.add(f" {label}", "accent")
+            short = " ".join(label.split()[:words])
+            line.add(f" {short}" if short else "", "accent")
         return line
 
+    def _line(
+        self, alert: Alert, said: str, named: Line, column: int, hidden: int, width: int
+    ) -> Line:
+        ground = GROUNDS[alert.severity]
+        line = Line(f" {SHAPES[alert.severity]} ", f"strong {ROLES[alert.severity]}", ground)
+        keys_at = width - column - 1
+        if keys_at < LEAST:  # no room for both: the sentence counts
+            self._keys_at.append(width)
+            return line.add(shortened(said, width - line.width - 1))
+        self._keys_at.append(keys_at)
+        room = keys_at - line.width - 2
+        more = Line(f"  and {hidden} more", "quiet") if hidden else Line()
+        if hidden and cell_len(said) + more.width > room:
+            more = Line(f"  +{hidden}", "quiet")
+        line.add(shortened(said, room - more.width))
+        return line.join(more).pad(keys_at).join(named).pad(width)
+
     def on_click(self, event: textual_events.Click) -> None:
+        """A key does what it says; anything else of a line is about all alerts."""
         if not self.view.alerts or not self._drawn or event.y >= len(self._drawn):
             return
-        text = self._drawn[event.y].text
-        before = text[: event.x + 1].rfind("[")
+        keys_at = self._keys_at[event.y]
+        text = self._drawn[event.y].text[keys_at:]  # none of it is from anywhere else
+        if event.x < keys_at:
+            self.post_message(self.Pressed(keys.name("alerts")))
+            return
+        before = text[: event.x - keys_at + 1].rfind("[")
         key, closed, _ = text[before + 1 :].partition("]")
         if before >= 0 and closed:
             self.post_message(self.Pressed(key))
@@ -93,13 +139,16 @@ def by_severity(alerts: list[Alert]) -> list[Alert]:
     return sorted(alerts, key=lambda alert: (SEVERITIES.index(alert.severity), -alert.t))
 
 
-def _sentence(alert: Alert, keys: Line, column: int, hidden: int, width: int) -> Line:
-    ground = GROUNDS[alert.severity]
-    line = Line(f" {SHAPES[alert.severity]} ", f"strong {ROLES[alert.severity]}", ground)
-    more = Line(f"  and {hidden} more", "quiet") if hidden else Line()
-    text = plain(first_sentence(alert.text))
-    keys_at = width - column - 1
-    if keys_at < 24:  # no room for both: the sentence counts
-        return line.add(clip(text, width - line.width - 1))
-    line.add(clip(text, keys_at - line.width - more.width - 2))
-    return line.join(more).pad(keys_at).join(keys).pad(width)
+def shortened(text: str, width: int) -> str:
+    """What fits of a sentence: all of it, else what stands before a colon or the like where that says
+    about half of what there is room for, else its first words; a word is cut only where not even
+    one fits."""
+    if cell_len(text) <= width:
+        return text
+    ends = [match.start() for match in CLAUSE.finditer(text)]
+    whole = [text[:end] for end in ends if width // 2 <= cell_len(text[:end]) <= width]
+    if whole:
+        return whole[-1]
+    words = clip(text, width)[:-1]
+    kept = words if text[len(words) : len(words) + 1] == " " else words.rpartition(" ")[0]
+    return f"{kept.rstrip(' ,;:(')}{ELLIPSIS}" if kept.strip() else clip(text, width)

@@ -1,0 +1,86 @@
+"""How much room is left where a run writes. Asked for in a thread of its own: a network drive that
+does not answer must not hold up the supervisor's loop."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bitwatch import config as configuration
+from bitwatch.config import Config
+from bitwatch.record.rundir import RunDir
+
+EVERY_S = 5.0
+LOOKBACK_S = (
+    120.0  # a checkpoint that is being written takes room that the one it replaces gives back
+)
+CHECKPOINTS, RUN, CACHE = "the checkpoints", "the run's record", "the prepared text"
+
+
+class Room(NamedTuple):
+    """`free_bytes` on the file system of `folder`, which is of `what`: the most of the last two
+    minutes, so what is only used for a moment is not missed."""
+
+    what: str
+    folder: str
+    free_bytes: int
+
+
+def folders_of(run: RunDir, config: Config) -> dict[str, Path]:
+    found = {CHECKPOINTS: run.checkpoints(config.checkpoint.folder), RUN: run.path}
+    if config.data.sharding == "indexed" and config.data.cache:
+        found[CACHE] = configuration.cache_folder(config, configuration.User())
+    return found
+
+
+class Disks:
+    def __init__(self, folders: Mapping[str, Path]) -> None:
+        self._folders = dict(folders)
+        self._seen: dict[str, deque[tuple[float, int]]] = {what: deque() for what in folders}
+        self._thread: threading.Thread | None = None
+        self._due = 0.0
+
+    def look(self) -> tuple[Room, ...]:
+        """What was known a moment ago; never waits. What did not answer for long is left out."""
+        now = time.monotonic()
+        idle = self._thread is None or not self._thread.is_alive()
+        if now >= self._due and idle:
+            self._due = now + EVERY_S
+            self._thread = threading.Thread(target=self.measure, name="disks", daemon=True)
+            self._thread.start()
+        return self.rooms(now)
+
+    def measure(self) -> None:
+        for what, folder in self._folders.items():
+            if (free := free_bytes(folder)) is not None:
+                self._seen[what].append((time.monotonic(), free))
+
+    def rooms(self, now: float) -> tuple[Room, ...]:
+        """Nothing before it has been looked at for as long as it is looked back."""
+        found = []
+        for what, seen in self._seen.items():
+            while len(seen) > 1 and seen[1][0] <= now - LOOKBACK_S:
+                seen.popleft()
+            known = list(seen)
+            if known and known[0][0] <= now - LOOKBACK_S < known[-1][0]:
+                most = max(free for _, free in known)
+                found.append(Room(what, str(self._folders[what]), most))
+        return tuple(found)
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Of the file system that it is on, or will be on; None where nobody can tell."""
+    for place in (folder, *folder.parents):
+        try:
+            facts = os.statvfs(place)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+        return facts.f_bavail * facts.f_frsize
+    return None
