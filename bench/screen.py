@@ -1,10 +1,12 @@
 """How fast the screen is, measured through a pseudo-terminal as a person sees it.
 
     python bench/screen.py [--json FILE] [--steps N] [--repeats N]
+    python bench/screen.py --live [--nvitop PATH] [--json FILE] [--steps N]
 
 First paint of `attach` on runs with 100,000 and 1,000,000 step records, the time until the
 whole history is drawn and the memory then, and from a key to its effect while 100 records a
-second arrive: once alone, once while a long history is still being read.
+second arrive: once alone, once while a long history is still being read. With --live instead
+what watching a live run costs, with GPUs and many processes: see beside.py.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import beside
 import pexpect
 import pyte
 
@@ -47,20 +50,34 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--training", action="store_true", help="also beside a real demo (CPU!)")
+    parser.add_argument("--live", action="store_true", help="what watching costs, by process")
+    parser.add_argument("--nvitop", metavar="PATH", help="the program to run beside it")
+    parser.add_argument("--processes", type=int, default=500)
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each window")
     arguments = parser.parse_args()
     sys.setswitchinterval(0.0002)  # the clock's thread must not wait for pyte's
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
+        if arguments.live:
+            a = arguments
+            live = beside.watching(home, a.steps, a.processes, a.nvitop, a.windows, a.seconds)
+            tell(live, a.json)
+            return
         for steps in sorted({100_000, arguments.steps}):
             figures |= opening(write_run(home, steps), steps, arguments.repeats)
         figures |= keys(write_run(home, 10_000, over=False), arguments.keys)
         if arguments.training:
             figures |= training(home / "real")
+    tell(figures, arguments.json)
+
+
+def tell(figures: dict[str, Any], file: Path | None) -> None:
     for name, value in figures.items():
         print(f"{name:<58} {value:>10}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if file:
+        file.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 # ---------------------------------------------------------------------------------------

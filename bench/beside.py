@@ -1,0 +1,112 @@
+"""What watching costs: bitwatch on a live run with GPUs, and nvitop beside it.
+
+    python bench/screen.py --live [--nvitop PATH] [--json FILE]
+
+Both look at the same stand-in for NVML (tests/nvml, compiled here) once a second, in terminals
+of the same size, on the same machine in the same seconds: what one window of time takes from the
+caches it takes from both. Processor time is read of the kernel's clocks, to the nanosecond, and
+wall time decides nothing. nvitop is only run, as a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import scene
+from scene import Scene, cpu_s
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from tests.nvml.standin import NoCompiler, Standin
+
+BITWATCH = str(Path(sys.executable).parent / "bitwatch")
+COLUMNS, LINES = 160, 50
+GPUS = 4
+SETTLED = 0.5  # of a core: a viewer that takes more is still reading the history
+CALM_S = 3.0
+LEFT_OUT = "left out: give --nvitop PATH"
+
+
+def watching(
+    home: Path, steps: int, processes: int, nvitop: str | None, windows: int, seconds: float
+) -> dict[str, Any]:
+    """Percent of a core, as medians of windows, and the ratio in each window."""
+    try:
+        standin = Standin(home / "nvml", GPUS)
+    except NoCompiler as error:
+        print(f"without GPUs: {error}")
+        standin = None
+    environment = standin.environment if standin else {}
+    with contextlib.ExitStack() as stack:
+        live = stack.enter_context(scene.scene(home, steps, processes, environment))
+        if standin:
+            for gpu, rank in enumerate(live.ranks):
+                standin.set(gpu, processes=f"{rank}:15000")
+        who = {"supervisor": live.supervisor}
+        if live.sensor:
+            who["sensor"] = live.sensor
+        who["viewer"] = stack.enter_context(viewer(live))
+        settle(who["viewer"])
+        if nvitop and standin:
+            words = [nvitop, "--interval", "1", "-m", "full"]
+            who["nvitop"] = stack.enter_context(
+                scene.in_terminal(words, live.environment, COLUMNS, LINES)
+            )
+            time.sleep(CALM_S)
+        shares = [window(who, seconds) for _ in range(windows)]
+        memory = {name: rss_mib(pid) for name, pid in who.items()}
+    return figures(shares, memory, "no compiler, no GPUs" if not standin else LEFT_OUT)
+
+
+def window(who: dict[str, int], seconds: float) -> dict[str, float]:
+    before, began = {name: cpu_s(pid) for name, pid in who.items()}, time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - began
+    return {name: 100 * (cpu_s(pid) - before[name]) / took for name, pid in who.items()}
+
+
+def figures(
+    shares: list[dict[str, float]], memory: dict[str, float], left_out: str
+) -> dict[str, Any]:
+    ours = [sum(share for name, share in each.items() if name != "nvitop") for each in shares]
+    found: dict[str, Any] = {}
+    for name in shares[0]:
+        found[f"{name}, % of a core"] = round(statistics.median(s[name] for s in shares), 2)
+    found["all of bitwatch, % of a core"] = round(statistics.median(ours), 2)
+    if "nvitop" in shares[0]:
+        theirs = [each["nvitop"] for each in shares]
+        viewers = [each["viewer"] for each in shares]
+        for name, part in (("viewer", viewers), ("all of bitwatch", ours)):
+            ratios = [mine / other for mine, other in zip(part, theirs, strict=True)]
+            found[f"{name} / nvitop"] = round(statistics.median(ratios), 2)
+    else:
+        found["nvitop"] = left_out
+    found |= {f"{name}, MiB": round(mib) for name, mib in memory.items()}
+    return found | {"windows": len(shares)}
+
+
+@contextlib.contextmanager
+def viewer(live: Scene) -> Iterator[int]:
+    words = [BITWATCH, "attach", live.run.id]
+    with scene.in_terminal(words, live.environment, COLUMNS, LINES) as pid:
+        yield pid
+
+
+def settle(pid: int, limit_s: float = 120.0) -> None:
+    """Until a viewer has read the history."""
+    deadline = time.monotonic() + limit_s
+    time.sleep(CALM_S)
+    while window({"viewer": pid}, CALM_S)["viewer"] > 100 * SETTLED:
+        if time.monotonic() > deadline:
+            raise SystemExit("the viewer never came to rest")
+    time.sleep(CALM_S)
+
+
+def rss_mib(pid: int) -> float:
+    words = Path(f"/proc/{pid}/status").read_text().split()
+    return int(words[words.index("VmRSS:") + 1]) / 1024
