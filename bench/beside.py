@@ -11,6 +11,8 @@ wall time decides nothing. nvitop is only run, as a program.
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 import statistics
 import sys
 import time
@@ -20,15 +22,17 @@ from typing import Any
 
 import scene
 from scene import Scene, cpu_s
+from terminal import BITWATCH, Screen
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from tests.nvml.standin import NoCompiler, Standin
 
-BITWATCH = str(Path(sys.executable).parent / "bitwatch")
 COLUMNS, LINES = 160, 50
 GPUS = 4
 SETTLED = 0.5  # of a core: a viewer that takes more is still reading the history
 CALM_S = 3.0
+RECORDS_PER_S = 100
+KEYS = ("4", "t", ".", "t", "t", "\t", "y")  # each has an effect in words
 LEFT_OUT = "left out: give --nvitop PATH"
 
 
@@ -58,9 +62,60 @@ def watching(
                 scene.in_terminal(words, live.environment, COLUMNS, LINES)
             )
             time.sleep(CALM_S)
-        shares = [window(who, seconds) for _ in range(windows)]
-        memory = {name: rss_mib(pid) for name, pid in who.items()}
-    return figures(shares, memory, "no compiler, no GPUs" if not standin else LEFT_OUT)
+        left_out = LEFT_OUT if standin else "left out: it needs a GPU"
+        found = figures([window(who, seconds) for _ in range(windows)], left_out)
+        if standin and "nvitop" in who:
+            hold_all(standin, live)
+            time.sleep(2 * CALM_S)
+            shares = [window(who, seconds) for _ in range(windows)]
+            found |= {
+                f"all hold a GPU: {name}": value for name, value in figures(shares, "").items()
+            }
+        found |= {f"{name}, MiB": round(rss_mib(pid)) for name, pid in who.items()}
+    return found
+
+
+def hold_all(standin: Standin, live: Scene) -> None:
+    """Every process of the run holds memory of a GPU: then nvitop shows as many as bitwatch."""
+    below = live.processes
+    for gpu in range(GPUS):
+        standin.set(gpu, processes=" ".join(f"{pid}:30" for pid in below[gpu::GPUS]))
+
+
+def keys(home: Path, presses: int) -> dict[str, Any]:
+    """From a key to its effect while ranks write 100 records a second and the driver hangs."""
+    try:
+        standin = Standin(home / "nvml", GPUS)
+    except NoCompiler:
+        standin = None
+    environment = standin.environment if standin else {}
+    times: list[float] = []
+    with scene.scene(home, 10_000, 100, environment, 1 / RECORDS_PER_S) as live:
+        if standin:
+            standin.set("*", gpu_state="hangs")
+        with Screen(live.run, (COLUMNS, LINES)) as screen:
+            screen.until(lambda text: "RUNNING" in text)
+            screen.until(lambda _: screen.done_reading())
+            while len(times) < presses:
+                for key in KEYS:
+                    time.sleep(0.03)
+                    times.append(screen.press(key, sign))
+            screen.leave()
+    times.sort()
+    hangs = "NVML hangs" if standin else "no GPU"
+    what = f"key to paint, {RECORDS_PER_S} records/s, {hangs}, ms"
+    return {
+        f"{what} (median)": round(1000 * statistics.median(times), 1),
+        f"{what} (p95)": round(1000 * times[math.ceil(0.95 * len(times)) - 1], 1),
+        "keys pressed": len(times),
+    }
+
+
+def sign(text: str) -> object:
+    """What the keys change in words: the scale of the curve, what the focus offers below, and
+    by what the processes are sorted."""
+    last = text.rstrip().rsplit("\n", 1)[-1]
+    return " log ─" in text or " log ·" in text, "filter" in last, re.findall(r" by (\w+) ", text)
 
 
 def window(who: dict[str, int], seconds: float) -> dict[str, float]:
@@ -70,9 +125,7 @@ def window(who: dict[str, int], seconds: float) -> dict[str, float]:
     return {name: 100 * (cpu_s(pid) - before[name]) / took for name, pid in who.items()}
 
 
-def figures(
-    shares: list[dict[str, float]], memory: dict[str, float], left_out: str
-) -> dict[str, Any]:
+def figures(shares: list[dict[str, float]], left_out: str) -> dict[str, Any]:
     ours = [sum(share for name, share in each.items() if name != "nvitop") for each in shares]
     found: dict[str, Any] = {}
     for name in shares[0]:
@@ -86,7 +139,6 @@ def figures(
             found[f"{name} / nvitop"] = round(statistics.median(ratios), 2)
     else:
         found["nvitop"] = left_out
-    found |= {f"{name}, MiB": round(mib) for name, mib in memory.items()}
     return found | {"windows": len(shares)}
 
 

@@ -47,30 +47,42 @@ if role == "agent":
 else:
     workers = int(sys.argv[3])
     below = [spawn([names[at >= workers] % at], "/bin/cat") for at in range(count)]
-    print(json.dumps({"rank": os.getpid(), "workers": below[:workers]}), flush=True)
+    print(json.dumps({"rank": os.getpid(), "below": below}), flush=True)
 sys.stdin.read()
 """
 
 
 class Scene(NamedTuple):
+    """`processes`: all below the agent."""
+
     run: RunDir
     environment: dict[str, str]
     supervisor: int
     sensor: int | None
     ranks: list[int]
+    processes: list[int]
 
 
 @contextlib.contextmanager
 def scene(
-    home: Path, steps: int, processes: int, nvml: Mapping[str, str] | None = None
+    home: Path,
+    steps: int,
+    processes: int,
+    nvml: Mapping[str, str] | None = None,
+    speak_s: float = SPEAK_S,
 ) -> Iterator[Scene]:
     """So many `steps` before the live attempt, whose tree has so many `processes`. `nvml`: what
-    leads to a driver's library, in the environment; without it there is no GPU."""
+    leads to a driver's library, in the environment; without it there is no GPU. `speak_s`: how
+    often the ranks write a step."""
     environment = {**os.environ, **(nvml or {}), "BITWATCH_HOME": str(home)}
     environment["TERM"], environment["COLORTERM"] = "xterm-256color", "truecolor"
     run = write_run(home, steps)
-    with tree(processes) as who, speaking(run, steps, who), supervised(run, environment) as pid:
-        yield Scene(run, environment, pid, sensor_of(run, pid), list(who["ranks"]))
+    with (
+        tree(processes) as who,
+        speaking(run, steps, who, speak_s),
+        supervised(run, environment) as pid,
+    ):
+        yield Scene(run, environment, pid, sensor_of(run, pid), list(who["ranks"]), who["below"])
 
 
 def write_run(home: Path, steps: int) -> RunDir:
@@ -132,7 +144,9 @@ def tree(processes: int) -> Iterator[dict[str, Any]]:
         assert agent.stdout
         told = [json.loads(agent.stdout.readline()) for _ in range(1 + RANKS)]
         found = next(each for each in told if "agent" in each)
-        found["workers"] = {each["rank"]: each["workers"] for each in told if "rank" in each}
+        of_ranks = {each["rank"]: each["below"] for each in told if "rank" in each}
+        found["workers"] = {rank: below[:WORKERS] for rank, below in of_ranks.items()}
+        found["below"] = [*of_ranks, *(pid for below in of_ranks.values() for pid in below)]
         yield found
     finally:
         agent.stdin.close()  # type: ignore[union-attr]
@@ -144,7 +158,7 @@ def tree(processes: int) -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def speaking(run: RunDir, steps: int, who: dict[str, Any]) -> Iterator[None]:
+def speaking(run: RunDir, steps: int, who: dict[str, Any], speak_s: float) -> Iterator[None]:
     """The record of the live attempt, as its launch and its ranks write it."""
     with contextlib.closing(JournalWriter(run.journal)) as journal:
         journal.write(started(ATTEMPT, steps, time.time()))
@@ -162,7 +176,7 @@ def speaking(run: RunDir, steps: int, who: dict[str, Any]) -> Iterator[None]:
 
     def speak() -> None:
         step = steps
-        while not over.wait(SPEAK_S):
+        while not over.wait(speak_s):
             step += 1
             for writer in writers:
                 writer.write(record(step, time.time()))

@@ -55,33 +55,52 @@ def gpu_memory(view: View) -> dict[int, float]:
     return held
 
 
-def make(view: View, now: float) -> dict[Key, Row]:
-    """The row of every process, in order, with the rows of its children, in order."""
+def make(view: View, now: float, before: dict[Key, Row] | None = None) -> dict[Key, Row]:
+    """The row of every process, in order, with the rows of its children, in order. Of `before`
+    are taken those whose process is as it was, as most are."""
     readers = {
         (one.reader.pid, one.reader.starttime): one
         for one in judged(view, now).values()
         if one.reader
     }
     gpu = gpu_memory(view)
+    before = before or {}
     made: dict[Key, Row] = {}
-    for process in sorted(view.processes, key=place):
-        one = readers.get(process.key) if process.role == "worker" else None
-        made[process.key] = Row(
-            process=process,
-            role=role_words(process, one.reader if one else None),
-            state=_state(process, one),
-            keys=(process.key,),
-            gpu_mib=gpu.get(process.pid),
-            rss_mib=process.rss_mib,
-            shared_mib=process.shared_mib,
-            cpu_percent=process.cpu_percent,
-        )
+    for process in _in_order(view.processes, before):
+        key = process.pid, process.starttime
+        one = readers.get(key) if process.role == "worker" else None
+        row = before.get(key)
+        if row is None or one or row.process is not process or row.gpu_mib != gpu.get(process.pid):
+            row = Row(
+                process=process,
+                role=role_words(process, one.reader if one else None),
+                state=_state(process, one),
+                keys=(key,),
+                gpu_mib=gpu.get(process.pid),
+                rss_mib=process.rss_mib,
+                shared_mib=process.shared_mib,
+                cpu_percent=process.cpu_percent,
+            )
+        elif row.children:
+            row.children = []
+        made[key] = row
     by_pid = {row.process.pid: row for row in made.values()}
     for row in made.values():
         parent = by_pid.get(row.process.ppid)
         if parent is not None and parent is not row:
             parent.children.append(row)
     return made
+
+
+def _in_order(processes: list[ProcessRow], before: dict[Key, Row]) -> list[ProcessRow]:
+    """As they stand in a tree, which is the order of `before` as long as nobody has come, gone
+    or changed places."""
+    by_key = {(process.pid, process.starttime): process for process in processes}
+    if by_key.keys() == before.keys():
+        changed = [p for key, p in by_key.items() if before[key].process is not p]
+        if all(place(process) == place(before[process.key].process) for process in changed):
+            return [by_key[key] for key in before]
+    return sorted(by_key.values(), key=place)
 
 
 def role_words(process: ProcessRow, reader: Reader | None) -> str:
@@ -102,7 +121,7 @@ def role_words(process: ProcessRow, reader: Reader | None) -> str:
 def _state(process: ProcessRow, one: Judged | None) -> str:
     """What a worker says of itself says more than that it sleeps; the kernel's worst news
     come first."""
-    word = LETTERS.get(process.state, plain(process.state) or "unknown")
+    word = LETTERS.get(process.state) or plain(process.state) or "unknown"
     if one and word in ("running", "sleeping"):
         return one.state
     if one and word == "defunct" and one.state in ("idle", "done"):

@@ -88,13 +88,15 @@ def sections(
     return found
 
 
-def own(view: View, others: Sequence[Row], now: float) -> dict[Key, Row]:
+def own(
+    view: View, others: Sequence[Row], now: float, before: dict[Key, Row] | None = None
+) -> dict[Key, Row]:
     """The rows of the live attempt. What is known of a process beside it is newer than a sample
     that still shows it in the attempt."""
     elsewhere = {row.process.key for row in others}
     if elsewhere and any(process.key in elsewhere for process in view.processes):
         view = _without(view, elsewhere)
-    return family.make(view, now)
+    return family.make(view, now, before)
 
 
 def lines_of(found: Iterable[Section]) -> list[Heading | Row]:

@@ -25,7 +25,7 @@ enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
    links. processes: "none" or "PID:MIB PID:N/A ...". */
 #define GPU_KEYS X(gpu_state) X(name) X(uuid) X(bus) X(serial) X(memory_total_mib) \
     X(memory_used_mib) X(memory_reserved_mib) X(utilization_percent) X(memory_busy_percent) \
-    X(temperature_c) X(slowdown_c) X(shutdown_c) X(most_c) X(power_w) X(power_limit_w) X(fan_percent) \
+    X(temperature_c) X(slowdown_c) X(shutdown_c) X(most_c) X(margin_c) X(power_w) X(power_limit_w) X(fan_percent) \
     X(clock_sm_mhz) X(clock_sm_most_mhz) X(clock_memory_mhz) X(clock_memory_most_mhz) X(reasons) \
     X(pcie_in_mib_s) X(pcie_out_mib_s) X(pcie_generation) X(pcie_lanes) X(nvlinks) \
     X(nvlink_in_kib) X(nvlink_out_kib) X(ecc_corrected) X(ecc_uncorrected) X(processes) \
@@ -268,6 +268,13 @@ int nvmlDeviceGetTemperatureThreshold(void *handle, int kind, unsigned int *out)
     int key = kind == 0 ? shutdown_c : kind == 1 ? slowdown_c : kind == 3 ? most_c : -1;
     return whole(__func__, handle, key, 1, out);
 }
+struct margin { unsigned int version; int celsius; };
+int nvmlDeviceGetMarginTemperature(void *handle, struct margin *out) {
+    double found = 0;
+    int code = amount(__func__, handle, margin_c, 1, &found);
+    if (!code) out->celsius = (int)found;
+    return code;
+}
 
 int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned int *out) {
     return whole(__func__, handle, kind == 2 ? clock_memory_mhz : clock_sm_mhz, 1, out);
@@ -368,11 +375,6 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(void *handle, unsigned int *length,
                                              struct process *out) {
     return list(__func__, handle, graphics_processes, length, out);
 }
-/* So that nvitop takes the lists above to be of the third version. */
-int nvmlDeviceGetConfComputeMemSizeInfo(void *handle, void *out) {
-    return (void)handle, (void)out, NOT_SUPPORTED;
-}
-
 int nvmlDeviceGetMigMode(void *handle, unsigned int *now, unsigned int *later) {
     int code = whole(__func__, handle, mig, 1, now);
     if (!code) *later = *now;

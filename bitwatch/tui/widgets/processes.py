@@ -51,7 +51,7 @@ class ProcessPanel(RowList):
     def remember(self, view: View) -> None:
         """Their rows are made once a picture, however often it is drawn."""
         self._beside = beside(view, self.others, self.now)
-        self._own = own(view, self._beside, self.now)
+        self._own = own(view, self._beside, self.now, self._own)
 
     def lines(self, width: int, height: int) -> list[Line]:
         filtering = [self.filter.line(width)] if self.filter.editing else []
@@ -133,6 +133,8 @@ class ProcessPanel(RowList):
 
     def _ours(self) -> list[ProcessRow]:
         """Of the live attempt: what is known of the others is newer than the sample."""
+        if not self.others:
+            return self.view.processes
         known = {other.key for other in self.others}
         return [row for row in self.view.processes if row.key not in known]
 
@@ -198,13 +200,14 @@ class ProcessPanel(RowList):
         heading in sight."""
         joins = (0,) if self.has_focus or not self.as_tree else (0, 1, 2)
         if len(joins) > 1 and not self.filter.text and len(self._own) > room:
-            joins = (1, 2)
+            alone = sum(row.process.role != "worker" for row in self._own.values())
+            joins = (1, 2) if alone <= room else (2,)
         for collapse in joins:
             found = self._sections(collapse)
             rows = lines_of(found)
             if len(rows) <= room:
                 break
-        if len(joins) == 1:
+        if joins == (0,):
             return rows
         return rows if len(rows) <= room or len(found) == 1 else _shortened(found, room)
 
