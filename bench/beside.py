@@ -71,6 +71,7 @@ def watching(
             found |= {
                 f"all hold a GPU: {name}": value for name, value in figures(shares, "").items()
             }
+        found["run"] = live.run.id
         found |= {f"{name}, MiB": round(rss_mib(pid)) for name, pid in who.items()}
     return found
 
@@ -96,6 +97,7 @@ def keys(home: Path, presses: int) -> dict[str, Any]:
         with Screen(live.run, (COLUMNS, LINES)) as screen:
             screen.until(lambda text: "RUNNING" in text)
             screen.until(lambda _: screen.done_reading())
+            time.sleep(CALM_S)
             while len(times) < presses:
                 for key in KEYS:
                     time.sleep(0.03)

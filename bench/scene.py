@@ -75,6 +75,8 @@ def scene(
     leads to a driver's library, in the environment; without it there is no GPU. `speak_s`: how
     often the ranks write a step."""
     environment = {**os.environ, **(nvml or {}), "BITWATCH_HOME": str(home)}
+    for name in ("COLUMNS", "LINES"):  # of the terminal that the bench runs in
+        environment.pop(name, None)
     environment["TERM"], environment["COLORTERM"] = "xterm-256color", "truecolor"
     run = write_run(home, steps)
     with (

@@ -21,18 +21,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import beside
 import pexpect
+from terminal import BITWATCH, SIZE, Screen
 
 from bitwatch.record import codec, events, rundir
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.rundir import RunDir
-from terminal import BITWATCH, SIZE, Screen
 
 BEGAN = 1_700_000_000.0
 RECORDS_PER_S = 100

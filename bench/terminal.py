@@ -17,7 +17,7 @@ from bitwatch.record.rundir import RunDir
 
 BITWATCH = str(Path(sys.executable).parent / "bitwatch")
 SIZE = (120, 40)
-LIMIT_S = 60.0
+LIMIT_S = 30.0
 
 
 class Screen:
@@ -25,6 +25,8 @@ class Screen:
 
     def __init__(self, run: RunDir, size: tuple[int, int] = SIZE) -> None:
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        for name in ("COLUMNS", "LINES"):  # of the terminal that the bench runs in
+            environment.pop(name, None)
         environment["BITWATCH_HOME"] = str(run.path.parent)
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)

@@ -198,7 +198,7 @@ class ProcessPanel(RowList):
     def _fitting(self, room: int) -> list[Heading | Row]:
         """Every process; or, without focus and room, as much joined as it takes, and every
         heading in sight."""
-        joins = (0,) if self.has_focus or not self.as_tree else (0, 1, 2)
+        joins: tuple[int, ...] = (0,) if self.has_focus or not self.as_tree else (0, 1, 2)
         if len(joins) > 1 and not self.filter.text and len(self._own) > room:
             alone = sum(row.process.role != "worker" for row in self._own.values())
             joins = (1, 2) if alone <= room else (2,)
