@@ -1,10 +1,12 @@
 """How fast the screen is, measured through a pseudo-terminal as a person sees it.
 
     python bench/screen.py [--json FILE] [--steps N] [--repeats N]
+    python bench/screen.py --live [--nvitop PATH] [--json FILE] [--steps N]
 
 First paint of `attach` on runs with 100,000 and 1,000,000 step records, the time until the
 whole history is drawn and the memory then, and from a key to its effect while 100 records a
-second arrive: once alone, once while a long history is still being read.
+second arrive: once alone, once while a long history is still being read. With --live instead
+what watching a live run costs, with GPUs and many processes: see beside.py.
 """
 
 from __future__ import annotations
@@ -13,30 +15,27 @@ import argparse
 import json
 import math
 import os
-import queue
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import beside
 import pexpect
-import pyte
+from terminal import BITWATCH, SIZE, Screen
 
 from bitwatch.record import codec, events, rundir
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.rundir import RunDir
 
-BITWATCH = str(Path(sys.executable).parent / "bitwatch")
-SIZE = (120, 40)
 BEGAN = 1_700_000_000.0
 RECORDS_PER_S = 100
-LIMIT_S = 60.0
 TURNS, TURN_S = 6, 12.0  # with and without a viewer beside a real training
 
 
@@ -47,20 +46,35 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keys", type=int, default=200)
     parser.add_argument("--training", action="store_true", help="also beside a real demo (CPU!)")
+    parser.add_argument("--live", action="store_true", help="what watching costs, by process")
+    parser.add_argument("--nvitop", metavar="PATH", help="the program to run beside it")
+    parser.add_argument("--processes", type=int, default=500)
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each window")
     arguments = parser.parse_args()
     sys.setswitchinterval(0.0002)  # the clock's thread must not wait for pyte's
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
+        if arguments.live:
+            a = arguments
+            live = beside.watching(home, a.steps, a.processes, a.nvitop, a.windows, a.seconds)
+            live |= beside.keys(home / "keys", a.keys)
+            tell(live, a.json)
+            return
         for steps in sorted({100_000, arguments.steps}):
             figures |= opening(write_run(home, steps), steps, arguments.repeats)
         figures |= keys(write_run(home, 10_000, over=False), arguments.keys)
         if arguments.training:
             figures |= training(home / "real")
+    tell(figures, arguments.json)
+
+
+def tell(figures: dict[str, Any], file: Path | None) -> None:
     for name, value in figures.items():
         print(f"{name:<58} {value:>10}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if file:
+        file.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 # ---------------------------------------------------------------------------------------
@@ -172,96 +186,6 @@ def _step_times(reader: JournalReader) -> list[float]:
 
 def _p95(seconds: list[float]) -> float:
     return round(1000 * sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1], 1)
-
-
-# ---------------------------------------------------------------------------------------
-# A terminal
-
-
-class Screen:
-    """`bitwatch attach` in a pseudo-terminal, and what stands on it."""
-
-    def __init__(self, run: RunDir) -> None:
-        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        environment["BITWATCH_HOME"] = str(run.path.parent)
-        self._screen = pyte.Screen(*SIZE)
-        self._stream = pyte.ByteStream(self._screen)
-        self._chunks: queue.Queue[tuple[float, bytes]] = queue.Queue()
-        self.began = time.perf_counter()
-        self._child = pexpect.spawn(
-            BITWATCH, ["attach", run.id], env=environment, dimensions=(SIZE[1], SIZE[0])
-        )
-        self._child.delaybeforesend = None  # pexpect would wait 50 ms before every key
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def __enter__(self) -> Screen:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._child.close(force=True)
-
-    def text(self) -> str:
-        return "\n".join(self._screen.display)
-
-    def until(self, condition: Callable[[str], bool], since: float | None = None) -> float:
-        """Seconds until the bytes arrived that make the terminal show it. What pyte takes to
-        understand them is not the screen's fault."""
-        arrived = time.perf_counter()
-        since = arrived if since is None else since
-        while time.perf_counter() - since < LIMIT_S:
-            if condition(self.text()):
-                return arrived - since
-            try:
-                arrived, data = self._chunks.get(timeout=0.5)
-            except queue.Empty:
-                continue
-            self._stream.feed(data)
-        raise SystemExit(f"the screen never came to show it:\n{self.text()}")
-
-    def press(self, key: str) -> float:
-        """Seconds from the key to the word that it writes or takes away."""
-        self.catch_up()
-        was = self._log()
-        began = time.perf_counter()
-        self._child.send(key)
-        return self.until(lambda _: self._log() != was, began)
-
-    def catch_up(self) -> None:
-        while not self._chunks.empty():
-            self._stream.feed(self._chunks.get()[1])
-
-    def done_reading(self) -> bool:
-        self.catch_up()
-        return "earlier steps" not in self.text()
-
-    def leave(self) -> None:
-        self._child.send("q")
-        self._child.wait()
-
-    def memory_mib(self) -> float:
-        pages = int(Path(f"/proc/{self._child.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-    def cpu_percent(self, seconds: float) -> float:
-        def ticks() -> int:
-            fields = Path(f"/proc/{self._child.pid}/stat").read_text().rpartition(")")[2].split()
-            return int(fields[11]) + int(fields[12])
-
-        before = ticks()
-        time.sleep(seconds)
-        used = (ticks() - before) / os.sysconf("SC_CLK_TCK")
-        return round(100 * used / seconds, 1)
-
-    def _log(self) -> bool:
-        return any(" log ─" in line or " log ·" in line for line in self._screen.display)
-
-    def _read(self) -> None:
-        while True:
-            try:
-                data = os.read(self._child.child_fd, 1 << 16)
-            except OSError:
-                return
-            self._chunks.put((time.perf_counter(), data))
 
 
 # ---------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 def literal(text: str) -> str:
     """Text from logs, files and processes as printable characters on one line: what could
     move a cursor, change a colour or reorder a line is shown as its escape."""
+    if text.isprintable():  # as nearly all is: `_harmless` of every character, said by one call
+        return text
     return "".join(c if _harmless(c) else repr(c)[1:-1] for c in text)
 
 

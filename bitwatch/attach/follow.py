@@ -27,8 +27,8 @@ from bitwatch.record.state import RunState
 from bitwatch.record.view import END_STATES, View, view
 from bitwatch.supervise import begin, leftovers
 
-TICK_S = 0.22  # between two looks at the files
-QUIET_S = 1.0  # a picture at least so often, for what only time changes
+TICK_S = 0.25  # between two looks at the journal: what is done to the run is seen at once
+PICTURE_S = 1.0  # between two looks at everything else, as often as it is sampled
 LEFTOVERS_S = 2.0
 FAILED_S = 2.0
 FILL_S = 0.01  # of history at a stretch; the screen's thread runs in between
@@ -98,8 +98,9 @@ class Feed:
         while not self._closed.is_set():
             began = time.monotonic()
             try:
-                news = reading.poll()
-                if news or began - shown >= QUIET_S:
+                due = began - shown > PICTURE_S - TICK_S / 2
+                news = reading.poll() if due or reading.filling else reading.poll_journal()
+                if due or news:
                     shown = began
                     self._hand_over(reading.snapshot())
                 self._go_on.wait()
@@ -155,6 +156,11 @@ class Reading:
         return self._follower.state
 
     @property
+    def filling(self) -> bool:
+        """Whether the picture has grown behind its newest part since it was made."""
+        return self._filled
+
+    @property
     def behind(self) -> bool:
         """Whether something old is still to be read: the history, then the other runs' records."""
         follower = self._follower
@@ -173,6 +179,10 @@ class Reading:
         news = False if trouble else self._follower.poll()
         self._behind_of = max(self._behind_of, len(self._follower.history))
         return news or self._filled or changed
+
+    def poll_journal(self) -> bool:
+        """The same of what is done to the run and what befalls it, which shows at once."""
+        return not self._trouble and self._follower.poll_journal()
 
     def fill(self, limit_s: float) -> None:
         """Some of the history, newest attempt first; then of what `look_around` needs."""

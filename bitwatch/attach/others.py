@@ -22,7 +22,7 @@ from bitwatch.sense.processes import Key, Stat
 from bitwatch.supervise.evidence import Machine, ancestors
 from bitwatch.supervise.ownership import Seen, Verdict, claims
 
-CALM_S = 5.0  # between two looks
+CALM_S = 10.0  # between two looks; what is recorded as left over is looked for more often
 WATCHED_S = 2.0  # while something is left of ended attempts
 MOST_OF_A_CORE = 0.02  # that looking may take: among very many processes it is done less often
 SAMPLE_S = 10.0  # a sample that is older says nothing of who holds a GPU now

@@ -165,7 +165,7 @@ class Gpus(Record):
     gpus: list[Gpu] = msgspec.field(default_factory=list)
 
 
-class Process(msgspec.Struct, omit_defaults=True):
+class Process(msgspec.Struct, omit_defaults=True, gc=False):
     """One process of ours at one instant. `cpu_percent` is of one core. `shared_mib`: the part
     of its resident memory that is of files and of shared memory. `threads_live`: of a process
     in state Z that goes on without its first thread, how many others there are."""

@@ -61,6 +61,7 @@ class Follower:
         self._newest_first = newest_first
         self._readers: dict[Source, JournalReader] = {}
         self._found: list[tuple[Source, Path]] = []
+        self._found_in: dict[Path, list[str]] = {}  # the names of which `_found` was made
         self._look_next = 0.0
         self._looked_back = False
 
@@ -70,19 +71,26 @@ class Follower:
 
     def poll(self) -> bool:
         """Folds in what has been written since the last call; whether there was anything."""
+        news = [self._take(source, path) for source, path in self._sources()]
+        return any(news)
+
+    def poll_journal(self) -> bool:
+        """The same of the journal alone: what is done to the run, and what befalls it."""
+        return self._take(JOURNAL, self.run.journal)
+
+    def _take(self, source: Source, path: Path) -> bool:
         news = False
-        for source, path in self._sources():
-            reader = self._readers.get(source)
-            if reader is None or reader.path != path:
-                reader = self._readers[source] = JournalReader(path, self._ends(source))
-            began = reader.offset > 0
-            for records in reader.batches():
-                news = news or bool(records)
-                fold(self.state, source, records)
-            if reader.gap and not began and self._newest_first:
-                self._remember(source, path, reader.gap)
-            if source == SAMPLES and not began and self._newest_first and not self._looked_back:
-                self._look_back(path, reader.gap)
+        reader = self._readers.get(source)
+        if reader is None or reader.path != path:
+            reader = self._readers[source] = JournalReader(path, self._ends(source))
+        began = reader.offset > 0
+        for records in reader.batches():
+            news = news or bool(records)
+            fold(self.state, source, records)
+        if reader.gap and not began and self._newest_first:
+            self._remember(source, path, reader.gap)
+        if source == SAMPLES and not began and self._newest_first and not self._looked_back:
+            self._look_back(path, reader.gap)
         return news
 
     def _ends(self, source: Source) -> int | None:
@@ -147,15 +155,28 @@ class Follower:
         return self._found
 
     def _look(self) -> list[tuple[Source, Path]]:
-        found = [(JOURNAL, self.run.journal)]
-        if not self._glance:
-            newest = max(_names(self.run.samples), default=None)
-            if newest:
-                found.append((SAMPLES, self.run.samples / newest))
+        """Listing is cheap; what the names mean is found out again only when they change."""
         attempts = self.run.attempts()
+        folders = [self.run.samples] if not self._glance else []
+        for attempt in attempts:
+            folders.append(self.run.attempt(attempt))
+            over = self._newest_first and attempt < attempts[-1]
+            folders += [] if self._glance or over else [self.run.attempt(attempt) / "readers"]
+        names = {folder: _names(folder) for folder in folders}
+        if self._found and names == self._found_in:
+            return self._found
+        self._found_in = names
+        return self._meant(attempts, names)
+
+    def _meant(
+        self, attempts: list[int], names: dict[Path, list[str]]
+    ) -> list[tuple[Source, Path]]:
+        found = [(JOURNAL, self.run.journal)]
+        if newest := max(names.get(self.run.samples, ()), default=None):
+            found.append((SAMPLES, self.run.samples / newest))
         for attempt in attempts:
             folder = self.run.attempt(attempt)
-            for name in _names(folder):
+            for name in names[folder]:
                 match = RANK_FILE.fullmatch(name)
                 if match:
                     found.append((Source("rank", attempt, int(match[1])), folder / name))
@@ -163,8 +184,7 @@ class Follower:
                     found.append((Source("prepare", attempt), folder / name))
                 elif name == self.run.history(attempt).name and not self._glance:
                     found.append((Source("history", attempt), folder / name))
-            over = self._newest_first and attempt < attempts[-1]
-            for name in () if self._glance or over else newest_accounts(_names(folder / "readers")):
+            for name in newest_accounts(names.get(folder / "readers", [])):
                 source = Source("reader", attempt, name=name)
                 found.append((source, folder / "readers" / name))
         return found

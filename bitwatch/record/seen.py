@@ -14,7 +14,7 @@ from bitwatch.record.series import Series
 END_STATES = ("done", "failed", "stopped", "lost")
 
 
-class ProcessRow(msgspec.Struct, kw_only=True):
+class ProcessRow(msgspec.Struct, kw_only=True, gc=False):
     """A process as the newest sample saw it, joined with what the journal knows of it.
     `started` is wall-clock seconds. `state` is the letter of /proc/PID/stat; a process in state
     Z with `threads_live` goes on without its first thread."""

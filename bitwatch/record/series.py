@@ -69,19 +69,31 @@ class Series(msgspec.Struct):
         while at < len(xs):
             end = bisect.bisect_left(xs, xs[at] - xs[at] % self.width + self.width, at)
             part = values[at:end]
-            total = sum(part)
-            if math.isfinite(total):
+            lowest, highest = min(part), max(part)
+            start = xs[at] - xs[at] % self.width
+            bucket = bisect.bisect_left(self.starts, start)
+            known = bucket < len(self.starts) and self.starts[bucket] == start
+            # In the order of `add`, and not finite when one of them is not.
+            total = sum(part, self.total[bucket]) if known else sum(part)
+            if not math.isfinite(total):
+                for x, value in zip(xs[at:end], part, strict=True):
+                    self.add(x, value)
+            elif known:
+                self.low[bucket] = min(self.low[bucket], lowest)
+                self.high[bucket] = max(self.high[bucket], highest)
+                self.total[bucket] = total
+                self.counts[bucket] += len(part)
+                if self.last is None or xs[end - 1] >= self.last[0]:
+                    self.last = (xs[end - 1], part[-1])
+            else:
                 self.add(xs[at], part[0])
                 bucket = bisect.bisect_right(self.starts, xs[at]) - 1
-                self.low[bucket] = min(self.low[bucket], *part)
-                self.high[bucket] = max(self.high[bucket], *part)
+                self.low[bucket] = min(self.low[bucket], lowest)
+                self.high[bucket] = max(self.high[bucket], highest)
                 self.total[bucket] = sum(part[1:], self.total[bucket])  # in the order of `add`
                 self.counts[bucket] += len(part) - 1
                 if self.last is None or xs[end - 1] >= self.last[0]:
                     self.last = (xs[end - 1], part[-1])
-            else:
-                for x, value in zip(xs[at:end], part, strict=True):
-                    self.add(x, value)
             at = end
 
     def copy(self) -> Series:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -91,6 +91,7 @@ class PrepareState(msgspec.Struct):
 class SampleState(msgspec.Struct):
     gpus: events.Gpus | None = None
     processes: events.Processes | None = None
+    rows: dict[tuple[int, int], Any] = {}  # of the newest view of them, for the next: most stay
 
 
 class RunState(msgspec.Struct):

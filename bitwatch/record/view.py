@@ -125,34 +125,44 @@ def _exits(state: RunState, number: int) -> list[events.ProcessExit]:
 
 
 def _processes(state: RunState) -> list[ProcessRow]:
-    """Rows of the newest sample, with the command line and the start that the journal has."""
+    """Rows of the newest sample, with the command line and the start that the journal has. That
+    of a process which is as it was in the view before is the same row."""
     sample = state.samples.processes
     if sample is None:
         return []
-    rows = []
+    before, kept = state.samples.rows, {}
     for process in sample.processes:
-        told = state.journal.processes.get((process.pid, process.starttime))
-        # The monotonic clock of the sample against the start in ticks since boot. It stands
-        # still while a machine sleeps, so a record of the start from before then says more.
-        started = sample.t - max(0.0, sample.m - process.starttime / TICKS_PER_S)
-        rows.append(
-            ProcessRow(
-                pid=process.pid,
-                starttime=process.starttime,
-                ppid=process.ppid,
-                role=process.role,
-                state=process.state,
-                rank=process.rank,
-                worker=process.worker,
-                cpu_percent=process.cpu_percent,
-                rss_mib=process.rss_mib,
-                shared_mib=process.shared_mib,
-                command=process.command or (told.command if told else ""),
-                started=min(started, told.t) if told else started,
-                threads_live=process.threads_live,
-            )
-        )
-    return rows
+        key = process.pid, process.starttime
+        told = state.journal.processes.get(key)
+        known = before.get(key)
+        if known is None or known[0] != process or known[1] is not told:
+            known = process, told, _process(process, told, sample)
+        kept[key] = known
+    state.samples.rows = kept
+    return [known[2] for known in kept.values()]
+
+
+def _process(
+    process: events.Process, told: events.ProcessStart | None, sample: events.Processes
+) -> ProcessRow:
+    # The monotonic clock of the sample against the start in ticks since boot. It stands
+    # still while a machine sleeps, so a record of the start from before then says more.
+    started = sample.t - max(0.0, sample.m - process.starttime / TICKS_PER_S)
+    return ProcessRow(
+        pid=process.pid,
+        starttime=process.starttime,
+        ppid=process.ppid,
+        role=process.role,
+        state=process.state,
+        rank=process.rank,
+        worker=process.worker,
+        cpu_percent=process.cpu_percent,
+        rss_mib=process.rss_mib,
+        shared_mib=process.shared_mib,
+        command=process.command or (told.command if told else ""),
+        started=min(started, told.t) if told else started,
+        threads_live=process.threads_live,
+    )
 
 
 def _judge(

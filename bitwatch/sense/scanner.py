@@ -38,6 +38,9 @@ class Scanner(Facts):
         self._fresh: set[int] = set()  # read in this look
         self._newest: int | None = None
         self._everything_read = -math.inf
+        self._shape = 0  # changes when a process comes, goes, or gets another parent
+        self._own_of: tuple[int, set[Key]] = (-1, set())  # shape and roots that gave `own`
+        self._own_due: set[int] = set()
         self.own: dict[Key, Stat] = {}
 
     def look(self, own: Iterable[Key] = (), *, everything: bool = False) -> dict[int, Stat]:
@@ -78,17 +81,24 @@ class Scanner(Facts):
                 self._drop(pid)
                 self._refused[pid] = self._refused.get(pid, 0) + 1
             else:
+                before = self._table.get(pid)
+                if before is None or (before.ppid, before.starttime) != (stat.ppid, stat.starttime):
+                    self._shape += 1
                 self._raw[pid], self._table[pid] = raw, stat
                 self._refused.pop(pid, None)
 
     def _drop(self, pid: int) -> None:
-        self._table.pop(pid, None)
+        self._shape += self._table.pop(pid, None) is not None
         self._raw.pop(pid, None)
 
     def _find_own(self, roots: set[Key]) -> set[int]:
         """Finds `own` by what is known, and returns the pids on which that depends: its own,
         and those of orphans. Whose parent is gone has another now, which may be ours."""
         table = self._table
+        if self._own_of == (self._shape, roots):
+            self.own = {key: table[key[0]] for key in self.own}
+            return self._own_due
+        self._own_of = self._shape, set(roots)
         children = children_by_parent(table)
         found = {pid for pid, start in roots if pid in table and table[pid].starttime == start}
         own = [table[pid] for pid in sorted(found)] + descendants(table, found, children)
@@ -96,6 +106,7 @@ class Scanner(Facts):
         due = {stat.pid for stat in own}
         for parent in children.keys() - table.keys() - {0}:  # 0: it is outside the namespace
             due.update(children[parent])
+        self._own_due = due
         return due
 
     def _given_out_since(self, listed: set[int]) -> set[int]:

@@ -64,6 +64,11 @@ class Tree:
         self._provisional: dict[Key, str] = {}
         self._minute_ends = time.monotonic() + MINUTE_S
         self._shared: dict[Key, set[str]] = {}
+        self._shared_of: dict[Key, Stat] = {}  # as they were when it was looked at
+        # What was found of processes that have done nothing since: their stat is the same one.
+        self._sure: dict[Key, Stat] = {}  # that their roles are told for good
+        self._rows: dict[Key, tuple[Stat, Role, events.Process]] = {}
+        self._claims: object = None  # by which they were judged
         self._shared_due = time.monotonic() + 1.0
         self._looked_at = 0.0
         self._leaders: dict[int, int] = {}  # of the agent and the ranks: start time by pid
@@ -79,6 +84,7 @@ class Tree:
         """Those that live from now on are of another attempt, and told of once more."""
         self._attempt = attempt
         self._again = set(self._recorded)
+        self._sure.clear()
 
     def close(self) -> None:
         """Records the end of all, when nothing of it lives; a parent may not have asked yet."""
@@ -128,44 +134,55 @@ class Tree:
                 self._leaders[stat.pid] = stat.starttime
             elif self._leaders.get(stat.pid, stat.starttime) != stat.starttime:
                 del self._leaders[stat.pid]  # that one is dead, and its pid another's
-        for stat in self.own.values():
-            self._name(stat, known)
+        claims = by_their_word, dict(known), dict(self._leaders)
+        if claims != self._claims:
+            self._claims = claims
+            self._sure.clear()
+        for key, stat in self.own.items():
+            if self._sure.get(key) is not stat:
+                self._name(stat, known)
         for key in [key for key in self._recorded if key not in self.own]:
             self._record_exit(key, seen_at if key in before else 0.0)
 
     def sample(self, gpus: events.Gpus | None) -> None:
         now = time.monotonic()
-        rows = []
-        for key, stat in self.own.items():
-            before = self._cpu.get(key)
-            self._cpu[key] = (now, stat.cpu_ticks)
-            percent = None
-            if before and now > before[0]:
-                used_s = (stat.cpu_ticks - before[1]) / processes.TICKS_PER_S
-                percent = round(100 * used_s / (now - before[0]), 1)
-            role, rank, worker = self.roles.get(key, ("other", None, None))
-            shared = self._scanner.shared_mib(stat)
-            rows.append(
-                events.Process(
-                    pid=stat.pid,
-                    starttime=stat.starttime,
-                    ppid=stat.ppid,
-                    role=role,
-                    state=stat.state,
-                    rank=rank,
-                    worker=worker,
-                    cpu_percent=percent,
-                    rss_mib=round(stat.rss_mib, 1),
-                    shared_mib=None if shared is None else round(shared, 1),
-                    threads_live=processes.live_threads(stat.pid) if stat.state == "Z" else 0,
-                )
-            )
+        rows = [self._row(key, stat, now) for key, stat in self.own.items()]
         self._cpu = {key: self._cpu[key] for key in self.own}
         self._note_shared_memory(now)
         self._samples.write(events.Processes(attempt=self._attempt, processes=rows))
         if now >= self._minute_ends:
             self._minute_ends = now + MINUTE_S
             self._journal.write(aggregate(rows, gpus))
+
+    def _row(self, key: Key, stat: Stat, now: float) -> events.Process:
+        """Who has done nothing since is as it was: of hundreds most are, most of the time."""
+        before = self._cpu.get(key)
+        self._cpu[key] = (now, stat.cpu_ticks)
+        role = self.roles.get(key, ("other", None, None))
+        seen, had, row = self._rows.get(key, (None, None, None))
+        if row is not None and seen is stat and had == role and row.cpu_percent == 0:
+            return row
+        percent = None
+        if before and now > before[0]:
+            used_s = (stat.cpu_ticks - before[1]) / processes.TICKS_PER_S
+            percent = round(100 * used_s / (now - before[0]), 1)
+        shared = self._scanner.shared_mib(stat)
+        row = events.Process(
+            pid=stat.pid,
+            starttime=stat.starttime,
+            ppid=stat.ppid,
+            role=role[0],
+            state=stat.state,
+            rank=role[1],
+            worker=role[2],
+            cpu_percent=percent,
+            rss_mib=round(stat.rss_mib, 1),
+            shared_mib=None if shared is None else round(shared, 1),
+            threads_live=processes.live_threads(stat.pid) if stat.state == "Z" else 0,
+        )
+        if stat.state != "Z":  # whose threads may end without a word in its stat
+            self._rows[key] = stat, role, row
+        return row
 
     def _note_shared_memory(self, now: float) -> None:
         """Names below /dev/shm, while those live who have mapped them: nobody can tell
@@ -174,8 +191,9 @@ class Tree:
         if due:
             self._shared_due = now + SHARED_S
         for key, stat in self.own.items():
-            if not due and key in self._shared:
-                continue
+            if (not due and key in self._shared) or self._shared_of.get(key) is stat:
+                continue  # what it maps anew would show in its stat
+            self._shared_of[key] = stat
             known = self._shared.setdefault(key, set())
             new = shared_memory.mapped(stat) - known
             if new:
@@ -205,6 +223,8 @@ class Tree:
         settled = self._scanner.is_settled(stat)
         renamed = settled and self._provisional.get(stat.key, command) != command
         told = self._recorded.get(stat.key) == role and stat.key not in self._again
+        if told and settled and not renamed:
+            self._sure[stat.key] = stat
         if unsure or (told and not renamed):
             return
         self._again.discard(stat.key)
@@ -240,7 +260,8 @@ class Tree:
         self.told.discard(key)
         self._named.pop(key, None)
         self._again.discard(key)
-        self._provisional.pop(key, None)
+        for found in (self._provisional, self._sure, self._rows, self._shared_of):
+            found.pop(key, None)
         ended = self.exit_of(key)
         self._journal.write(
             events.ProcessExit(

@@ -6,7 +6,7 @@ from bitwatch.record.events import Reader
 from bitwatch.record.readers import Judged, judged
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.tui.draw import plain
-from bitwatch.tui.rows import LETTERS, SORT_KEYS, STATE_ROLES, Key, Row, contains, ordered, rank_of
+from bitwatch.tui.rows import LETTERS, SORT_KEYS, STATE_ROLES, Key, Row, contains, place, rank_of
 
 
 def rows(
@@ -18,22 +18,23 @@ def rows(
     text: str = "",
     collapse: int = 0,
     now: float = 0.0,
+    made: dict[Key, Row] | None = None,
 ) -> list[Row]:
     """`now` tells which readers are stuck. `text` keeps rows that contain it (in a tree with what
     stands above them). `collapse`: 0 shows every process, 1 joins idle workers of a rank, 2 all
-    workers of a rank."""
-    made = _make(view, now)
+    workers of a rank. `made` are the rows of this view, when they have been made before: each
+    call gives them the guides of what it shows."""
+    made = make(view, now) if made is None else made
     if not tree:
         flat = [row for row in made.values() if contains(row, text)]
+        for row in flat:
+            row.guides = ""
         return sorted(flat, key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=backwards)
-    by_pid = {row.process.pid: row for row in made.values()}
-    roots: list[Row] = []
-    for row in made.values():
-        parent = by_pid.get(row.process.ppid)
-        (parent.children if parent and parent is not row else roots).append(row)
+    below = {child.process.pid for row in made.values() for child in row.children}
     found: list[Row] = []
-    for root in ordered(roots):
-        _walk(root, "", "", found, text.lower(), collapse)
+    for root in made.values():
+        if root.process.pid not in below:
+            _walk(root, "", "", found, text.lower(), collapse)
     return found
 
 
@@ -54,27 +55,52 @@ def gpu_memory(view: View) -> dict[int, float]:
     return held
 
 
-def _make(view: View, now: float) -> dict[Key, Row]:
+def make(view: View, now: float, before: dict[Key, Row] | None = None) -> dict[Key, Row]:
+    """The row of every process, in order, with the rows of its children, in order. Of `before`
+    are taken those whose process is as it was, as most are."""
     readers = {
         (one.reader.pid, one.reader.starttime): one
         for one in judged(view, now).values()
         if one.reader
     }
     gpu = gpu_memory(view)
-    made = {}
-    for process in view.processes:
-        one = readers.get(process.key) if process.role == "worker" else None
-        made[process.key] = Row(
-            process=process,
-            role=role_words(process, one.reader if one else None),
-            state=_state(process, one),
-            keys=(process.key,),
-            gpu_mib=gpu.get(process.pid),
-            rss_mib=process.rss_mib,
-            shared_mib=process.shared_mib,
-            cpu_percent=process.cpu_percent,
-        )
+    before = before or {}
+    made: dict[Key, Row] = {}
+    for process in _in_order(view.processes, before):
+        key = process.pid, process.starttime
+        one = readers.get(key) if process.role == "worker" else None
+        row = before.get(key)
+        if row is None or one or row.process is not process or row.gpu_mib != gpu.get(process.pid):
+            row = Row(
+                process=process,
+                role=role_words(process, one.reader if one else None),
+                state=_state(process, one),
+                keys=(key,),
+                gpu_mib=gpu.get(process.pid),
+                rss_mib=process.rss_mib,
+                shared_mib=process.shared_mib,
+                cpu_percent=process.cpu_percent,
+            )
+        elif row.children:
+            row.children = []
+        made[key] = row
+    by_pid = {row.process.pid: row for row in made.values()}
+    for row in made.values():
+        parent = by_pid.get(row.process.ppid)
+        if parent is not None and parent is not row:
+            parent.children.append(row)
     return made
+
+
+def _in_order(processes: list[ProcessRow], before: dict[Key, Row]) -> list[ProcessRow]:
+    """As they stand in a tree, which is the order of `before` as long as nobody has come, gone
+    or changed places."""
+    by_key = {(process.pid, process.starttime): process for process in processes}
+    if by_key.keys() == before.keys():
+        changed = [p for key, p in by_key.items() if before[key].process is not p]
+        if all(place(process) == place(before[process.key].process) for process in changed):
+            return [by_key[key] for key in before]
+    return sorted(by_key.values(), key=place)
 
 
 def role_words(process: ProcessRow, reader: Reader | None) -> str:
@@ -95,7 +121,7 @@ def role_words(process: ProcessRow, reader: Reader | None) -> str:
 def _state(process: ProcessRow, one: Judged | None) -> str:
     """What a worker says of itself says more than that it sleeps; the kernel's worst news
     come first."""
-    word = LETTERS.get(process.state, plain(process.state) or "unknown")
+    word = LETTERS.get(process.state) or plain(process.state) or "unknown"
     if one and (not process.state or word in ("running", "sleeping")):
         return one.state
     if one and word == "defunct" and one.state in ("idle", "done"):
@@ -108,12 +134,17 @@ def _walk(row: Row, above: str, own: str, found: list[Row], text: str, collapse:
     row.guides = above + own
     place = len(found)
     found.append(row)
-    children = _collapsed(ordered(row.children), collapse)
+    children = _collapsed(row.children, collapse) if collapse else row.children
     inner = above + {"": "", "├─ ": "│  ", "└─ ": "   "}[own]
     kept = False
     for at, child in enumerate(children):
         guide = "└─ " if at == len(children) - 1 else "├─ "
-        kept = _walk(child, inner, guide, found, text, collapse) or kept
+        if child.children:
+            kept = _walk(child, inner, guide, found, text, collapse) or kept
+        elif not text or contains(child, text):  # as most are: hundreds of workers
+            child.guides = inner + guide
+            found.append(child)
+            kept = True
     kept = kept or contains(row, text)
     if not kept:
         del found[place:]
@@ -121,8 +152,6 @@ def _walk(row: Row, above: str, own: str, found: list[Row], text: str, collapse:
 
 
 def _collapsed(children: list[Row], collapse: int) -> list[Row]:
-    if collapse == 0:
-        return children
     workers = [
         row
         for row in children
@@ -132,8 +161,8 @@ def _collapsed(children: list[Row], collapse: int) -> list[Row]:
     ]
     if len(workers) < 2:
         return children
-    joined = _join(workers)
-    return [joined if row is workers[0] else row for row in children if row not in workers[1:]]
+    joined, others = _join(workers), {id(row) for row in workers[1:]}
+    return [joined if row is workers[0] else row for row in children if id(row) not in others]
 
 
 def _join(workers: list[Row]) -> Row:

@@ -25,6 +25,7 @@ ROLE_ORDER = (
     "compile worker",
     "sensor",
 )
+PLACES = {role: place for place, role in enumerate(ROLE_ORDER)}
 LETTERS = {
     "R": "running",
     "S": "sleeping",
@@ -57,7 +58,7 @@ LARGEST_FIRST = ("cpu", "mem", "shared", "gpu")
 DRIVER_ALONE = "known to the driver alone: its pid is of outside"
 
 
-@dataclass
+@dataclass(slots=True)
 class Row:
     """One line. More than one identity: `members` share it. `tone` is the role in which the
     state is shown. `other` is what is known of a process that is not of the live attempt, `group` its
@@ -108,12 +109,8 @@ def arrow(sort: str, backwards: bool) -> str:
     return "▾" if (sort in LARGEST_FIRST) != backwards else "▴"
 
 
-def ordered(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=_order)
-
-
-def _order(row: Row) -> tuple[int, int, int, int, int]:
-    process = row.process
+def place(process: ProcessRow) -> tuple[int, int, int, int, int]:
+    """Where it stands among its like in the tree."""
     return (
         rank_of(process.role),
         -1 if process.rank is None else process.rank,
@@ -123,9 +120,13 @@ def _order(row: Row) -> tuple[int, int, int, int, int]:
     )
 
 
+def _order(row: Row) -> tuple[int, int, int, int, int]:
+    return place(row.process)
+
+
 def rank_of(role: str) -> int:
     """The place of a role in the tree."""
-    return ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
+    return PLACES.get(role, len(PLACES))
 
 
 SORT_KEYS: dict[str, Callable[[Row], Any]] = {

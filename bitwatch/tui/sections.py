@@ -69,14 +69,13 @@ def sections(
     text: str = "",
     collapse: int = 0,
     now: float = 0.0,
+    made: dict[Key, Row] | None = None,
 ) -> list[Section]:
-    """Those that have rows, our run first; `others` come from `beside`. What is known of a process
-    beside the live attempt is newer than a sample that still shows it in the attempt."""
-    elsewhere = {row.process.key for row in others}
-    if any(process.key in elsewhere for process in view.processes):
-        view = _without(view, elsewhere)
+    """Those that have rows, our run first; `others` come from `beside`, `made` from `own` where
+    it was asked before."""
+    made = own(view, others, now) if made is None else made
     ours = family.rows(
-        view, tree=tree, sort=sort, backwards=backwards, text=text, collapse=collapse, now=now
+        view, tree=tree, sort=sort, backwards=backwards, text=text, collapse=collapse, made=made
     )
     found = [Section(_heading(OURS, view, ours), ours)] if ours else []
     for group in GROUPS:
@@ -87,6 +86,17 @@ def sections(
         if rows:
             found.append(Section(_heading(group, view, rows, len(every)), rows))
     return found
+
+
+def own(
+    view: View, others: Sequence[Row], now: float, before: dict[Key, Row] | None = None
+) -> dict[Key, Row]:
+    """The rows of the live attempt. What is known of a process beside it is newer than a sample
+    that still shows it in the attempt."""
+    elsewhere = {row.process.key for row in others}
+    if elsewhere and any(process.key in elsewhere for process in view.processes):
+        view = _without(view, elsewhere)
+    return family.make(view, now, before)
 
 
 def lines_of(found: Iterable[Section]) -> list[Heading | Row]:

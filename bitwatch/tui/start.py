@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bitwatch import calm
 from bitwatch import config as configuration
 from bitwatch.attach import choose, commands
 from bitwatch.attach.follow import Feed
@@ -203,6 +204,7 @@ def _run(app: Bitwatch) -> BaseException | None:
     sys.setswitchinterval(SWITCH_S)
     threading.Thread(target=_end_with_the_terminal, name="terminal", daemon=True).start()
     try:
+        calm.collect_seldom()
         app.run()
     except KeyboardInterrupt:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -103,3 +104,19 @@ def test_logs_of_every_kind_are_read_in_little_memory(tmp_path: Path) -> None:
     assert figures["nothing but steps, torchtitan"]["said"] == 20_000
     assert figures["one line without an end"]["said"] == 0
     assert "targets for 200 MB" in printed
+
+
+def test_watching_is_measured_by_process_and_everything_that_was_started_ends(
+    tmp_path: Path,
+) -> None:
+    words = ("--live", "--steps", "3000", "--processes", "60", "--windows", "2", "--seconds", "1")
+    figures, printed = run("screen.py", tmp_path, *words, "--keys", "7")
+    parts = [figures[f"{name}, % of a core"] for name in ("supervisor", "viewer")]
+    assert all(0 < share < 100 for share in parts), figures
+    assert sum(parts) <= figures["all of bitwatch, % of a core"] + 0.2
+    assert figures["nvitop"].startswith("left out")
+    hangs = "NVML hangs" if shutil.which("cc") else "no GPU"
+    assert figures[f"key to paint, 100 records/s, {hangs}, ms (p95)"] > 0
+    assert figures["keys pressed"] >= 7 and "keys pressed" in printed
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert figures["run"] not in left

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7,
-       NOT_LOADED = 9, LOST = 15, GPUS = 16, LENGTH = 1024, PROCESSES = 64 };
+       NOT_LOADED = 9, LOST = 15, GPUS = 16, LENGTH = 4096, PROCESSES = 256 };
 
 /* Of the driver. state: running, gone or hangs; error: what calls say while it is gone (1);
    pcie_ms: how long a look at the PCIe traffic takes (20, as in the real one). */
@@ -67,7 +67,7 @@ static void read_file(void) {
         seen = is;
         char line[LENGTH + 64], whose[16], key[40], value[LENGTH];
         while (fgets(line, sizeof line, file)) {
-            if (sscanf(line, "%15s %39s %1023[^\n]", whose, key, value) != 3) continue;
+            if (sscanf(line, "%15s %39s %4095[^\n]", whose, key, value) != 3) continue;
             if (!strcmp(whose, "driver"))
                 set(table->of_driver, driver_names, driver_keys, key, value);
             for (int i = 0; i < GPUS; i++)

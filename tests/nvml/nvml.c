@@ -249,11 +249,6 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(void *handle, unsigned int *length,
                                              struct process *out) {
     return list(__func__, handle, graphics_processes, length, out);
 }
-/* So that nvitop takes the lists above to be of the third version. */
-int nvmlDeviceGetConfComputeMemSizeInfo(void *handle, void *out) {
-    return (void)handle, (void)out, NOT_SUPPORTED;
-}
-
 int nvmlDeviceGetMigMode(void *handle, unsigned int *now, unsigned int *later) {
     int code = whole(__func__, handle, mig, 1, now);
     if (!code) *later = *now;

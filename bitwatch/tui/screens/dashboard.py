@@ -163,11 +163,13 @@ class Dashboard(RunKeys, CurveKeys):
         """The first press goes to a panel, the second fills the screen with it. Where a panel
         is only a line, or not there at all, the first press already does."""
         panel = next(panel for panel in self.panels if panel.id == which)
+        before = self._maximised
         if self._maximised == which:
             self._maximised = ""
         elif self._maximised or panel.has_focus or panel.size.height <= 1:
             self._maximised = which
-        self._arrange()
+        if self._maximised != before:  # else all stands where it is, and only the focus moves
+            self._arrange()
         panel.focus()
 
     def on_click(self, event: textual_events.Click) -> None:

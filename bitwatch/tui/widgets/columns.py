@@ -23,8 +23,9 @@ class Columns:
 
     def __init__(self, rows: list[Row], width: int, now: float) -> None:
         self._now = now
-        self._pid = max([3, *(len(str(row.process.pid)) for row in rows)])
-        name = max([NAME_MIN, *(cell_len(row.guides) + cell_len(row.role) for row in rows)])
+        self._pid = max(3, len(str(max([row.process.pid for row in rows], default=0))))
+        names = {(row.guides, row.role) for row in rows}
+        name = max([NAME_MIN, *(cell_len(guides) + cell_len(role) for guides, role in names)])
         widths = {key: cells or self._pid + 1 for key, cells in OPTIONAL}
         widths["state"] = 2 + max([STATE, *(min(len(row.state), STATE + 3) for row in rows)])
         if not any(row.gpu_mib is not None for row in rows):

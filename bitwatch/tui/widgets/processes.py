@@ -17,8 +17,8 @@ from bitwatch.text import counted
 from bitwatch.tui import family
 from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
 from bitwatch.tui.kept import Value
-from bitwatch.tui.rows import SORTS, Row, arrow
-from bitwatch.tui.sections import OURS, Heading, Section, beside, counts, lines_of, sections
+from bitwatch.tui.rows import SORTS, Key, Row, arrow
+from bitwatch.tui.sections import OURS, Heading, Section, beside, counts, lines_of, own, sections
 from bitwatch.tui.widgets.columns import Columns
 from bitwatch.tui.widgets.filter_line import FilterLine
 from bitwatch.tui.widgets.row_list import RowList
@@ -44,6 +44,7 @@ class ProcessPanel(RowList):
         self.backwards = False
         self.filter = FilterLine()
         self._beside: list[Row] = []
+        self._own: dict[Key, Row] = {}
         self._columns: Columns | None = None
 
     def restore(self, kept: dict[str, Value]) -> None:
@@ -56,6 +57,7 @@ class ProcessPanel(RowList):
     def remember(self, view: View) -> None:
         """Their rows are made once a picture, however often it is drawn."""
         self._beside = beside(view, self.others, self.now)
+        self._own = own(view, self._beside, self.now, self._own)
 
     def lines(self, width: int, height: int) -> list[Line]:
         filtering = [self.filter.line(width)] if self.filter.editing else []
@@ -137,6 +139,8 @@ class ProcessPanel(RowList):
 
     def _ours(self) -> list[ProcessRow]:
         """Of the live attempt: what is known of the others is newer than the sample."""
+        if not self.others:
+            return self.view.processes
         known = {other.key for other in self.others}
         return [row for row in self.view.processes if row.key not in known]
 
@@ -183,31 +187,34 @@ class ProcessPanel(RowList):
     # -- rows -----------------------------------------------------------------------------
 
     def every_row(self) -> list[Row]:
-        return [row for section in self._sections(0, text="") for row in section.rows]
+        return [*self._own.values(), *self._beside]
 
-    def _sections(self, collapse: int, text: str | None = None) -> list[Section]:
+    def _sections(self, collapse: int) -> list[Section]:
         return sections(
             self.view,
             self._beside,
             tree=self.as_tree,
             sort=self.sort,
             backwards=self.backwards,
-            text=self.filter.text if text is None else text,
+            text=self.filter.text,
             collapse=collapse,
-            now=self.now,
+            made=self._own,
         )
 
     def _fitting(self, room: int) -> list[Heading | Row]:
         """Every process; or, without focus and room, as much joined as it takes, and every
         heading in sight."""
-        found = self._sections(0)
-        rows = lines_of(found)
-        if self.has_focus or not self.as_tree:
+        joins: tuple[int, ...] = (0,) if self.has_focus or not self.as_tree else (0, 1, 2)
+        if len(joins) > 1 and not self.filter.text and len(self._own) > room:
+            alone = sum(row.process.role != "worker" for row in self._own.values())
+            joins = (1, 2) if alone <= room else (2,)
+        for collapse in joins:
+            found = self._sections(collapse)
+            rows = lines_of(found)
+            if len(rows) <= room:
+                break
+        if joins == (0,):
             return rows
-        for collapse in (1, 2):
-            if len(rows) > room:
-                found = self._sections(collapse)
-                rows = lines_of(found)
         return rows if len(rows) <= room or len(found) == 1 else _shortened(found, room)
 
     # -- keys and mouse -------------------------------------------------------------------
