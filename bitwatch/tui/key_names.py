@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 
-from textual.keys import KEY_NAME_REPLACEMENTS, Keys, _character_to_key
+from textual.keys import KEY_NAME_REPLACEMENTS, KEY_TO_UNICODE_NAME, Keys, _character_to_key
 
 MODIFIERS = ("ctrl", "alt", "shift")
 ALIASES = {
@@ -43,6 +43,7 @@ def key_of(written: str) -> str:
     *modifiers, last = word.split("+") if not word.endswith("++") else [*word[:-2].split("+"), "+"]
     modifiers = [modifier.strip().lower() for modifier in modifiers]
     last = last.strip()
+    last = next((key for key, sign in SIGNS.items() if sign == last), last)
     if len(last) > 1:
         last = ALIASES.get(last.lower(), last.lower())
     elif last:
@@ -74,13 +75,15 @@ def character_of(name: str) -> str:
     """What a key writes; empty for one that writes nothing, or only space."""
     if len(name) == 1:
         return name
-    try:
-        found = unicodedata.lookup(ORIGINAL.get(name, name).replace("_", " "))
-    except KeyError:
+    long = ORIGINAL.get(name, name)
+    for said in (KEY_TO_UNICODE_NAME.get(name, ""), long.replace("_", " "), long.replace("_", "-")):
         try:
-            found = unicodedata.lookup(ORIGINAL.get(name, name).replace("_", "-"))
+            found = unicodedata.lookup(said)
         except KeyError:
-            return ""
+            continue
+        break
+    else:
+        return ""
     return found if found.isprintable() and not found.isspace() else ""
 
 

@@ -102,8 +102,10 @@ def _bound(key: Key, action: str) -> Binding:
 def footer(
     doing: set[str], panels: bool = True, scopes: Iterable[str] = PANEL_SCOPES
 ) -> list[tuple[str, str]]:
-    """(key, label) of what does something now: `doing` names ids or actions."""
+    """(key, label) of what does something now: `doing` names ids or actions. After the way out
+    comes what only the place offers where one is: of a narrow footer the last go first."""
     found = [key for key in table() if key.scope in scopes and key.footer and key.name]
+    found.sort(key=lambda key: (key.id != "detach", not key.scope))
     pairs = [(key.name, key.label) for key in found if key.id in doing or key.action in doing]
     if panels:
         names = [get(panel).name for panel in PANELS]

@@ -15,6 +15,8 @@ from bitwatch.tui import keys
 from bitwatch.tui.key_names import UnknownKey, key_of, written
 from bitwatch.tui.keys import FIXED, KEYS, NEEDED, OPENERS, SCOPES, UNBOUND, Key
 
+DIGITS = "logs-rank"  # which of its keys is pressed is what it is about
+
 
 def given(wanted: Mapping[str, str], file: Path | str) -> dict[str, str]:
     """Textual's names of keys by id, for `keys.use`. Raises ConfigError."""
@@ -28,6 +30,10 @@ def given(wanted: Mapping[str, str], file: Path | str) -> dict[str, str]:
                 f"The help ({keys.get('help').written}) names them all"
             )
         found[id] = _keys_of(id, text, file)
+        if id == DIGITS and found[id] != ids[id].keys:
+            raise ConfigError(
+                f"{file}: keys.{id}: the digits themselves name the rank; remove the line"
+            )
     _apart(found, file)
     return found
 

@@ -24,7 +24,7 @@ def changed(at: Stage) -> dict[str, Any]:
     return {
         "theme": at.app.theme,
         "log": board.loss.log_scale,
-        "smooth": board.loss.smooth,
+        "smoothing": board.loss.smoothing,
         "tree": board.processes.as_tree,
         "sort": board.processes.sort,
         "backwards": board.processes.backwards,

@@ -53,7 +53,7 @@ def test_nothing_is_bound_outside_the_table() -> None:
 async def test_every_key_of_the_dashboard_is_bound_there(stage: Open) -> None:
     async with stage() as at:
         there = {each.key.id for each in bound(at.dashboard)}
-        wanted = {key.id for key in keys.KEYS if key.scope in ("", "list")}
+        wanted = {key.id for key in keys.KEYS if key.scope in ("", "list", "curves", "gpus")}
         assert there == wanted
 
 
@@ -127,7 +127,7 @@ async def test_the_palette_finds_by_a_few_letters_and_runs_it(stage: Open) -> No
         await at.until(lambda: found.option_count and "Smooth" in at.text())
         assert "m: Smoothing" in at.text()
         await at.press("enter")
-        await at.until(lambda: at.dashboard.loss.smooth)
+        await at.until(lambda: at.dashboard.loss.smoothing)
         assert at.app.screen is at.dashboard
 
 

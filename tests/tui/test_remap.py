@@ -158,16 +158,16 @@ async def test_a_key_of_a_list_and_of_a_page_can_be_others_too(stage: Open) -> N
 
 async def test_other_keys_show_everywhere(stage: Open) -> None:
     given = {
-        "stop": "ctrl+s", "why": "e", "detach": "x", "page-close": "z", "gpus": "5", "clean": "f7",
+        "stop": "ctrl+s", "why": "e", "detach": "X", "page-close": "z", "gpus": "5", "clean": "f7",
     }  # fmt: skip
     async with stage(120, 50, given=given) as at:
         footer = at.text().splitlines()[-1]
-        assert "x detach" in footer and "^s stop" in footer and "e why" in footer
+        assert "X detach" in footer and "^s stop" in footer and "e why" in footer
         assert "5 2 3 4 panels" in footer
         assert "[e] why" in at.text() and "[w]" not in at.text()
         assert "5 GPUs" in at.text() and "1 GPUs" not in at.text()
         await at.press("ctrl+c")
-        assert any("x detaches" in toast and "^s stops" in toast for toast in at.toasts())
+        assert any("X detaches" in toast and "^s stops" in toast for toast in at.toasts())
         await at.press("?")
         row = next(row for row in at.text().splitlines() if "Stop the run" in row)
         assert "ctrl+s" in row and " S " not in row

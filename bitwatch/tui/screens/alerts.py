@@ -44,7 +44,7 @@ class AlertsPage(Over[None]):
     def on_resize(self, event: textual_events.Resize) -> None:
         """As many hints as there is room for, each whole."""
         said = [f"{keys.name(id)} {what}" for id, what in HINTS]
-        while len(" · ".join(said)) > event.size.width - 14:
+        while said and len(" · ".join(said)) > event.size.width - 14:
             said.pop()
         words = Content(" · ".join([*said[1:], *said[:1]]))
         self.query_one(".dialog").border_subtitle = words

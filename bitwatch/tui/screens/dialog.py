@@ -48,7 +48,8 @@ class Page(Over[None]):
         self.dismiss()
 
     def action_scroll(self, lines: int) -> None:
-        self.query_one("#scroll").scroll_relative(y=lines, animate=False)
+        for scroll in self.query("#scroll"):  # which is not there yet in the first instant
+            scroll.scroll_relative(y=lines, animate=False)
 
 
 def _shown(block: Block) -> Static:

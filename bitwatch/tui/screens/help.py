@@ -60,7 +60,8 @@ def ordered(here: Sequence[str]) -> list[str]:
 
 
 def _of(key: keys.Key, width: int) -> list[Line]:
-    names = fit(key.written or "no key", NAMES_CELLS)
+    many = len(key.written) > NAMES_CELLS and key.shown
+    names = fit((key.shown if many else key.written) or "no key", NAMES_CELLS)
     begin = Line(f"{names} ", "strong accent" if key.written else "quiet")
     room = width - ID_CELLS if width >= WITH_IDS_CELLS else width
     drawn = folded(key.help, room - 2, "text", begin)
