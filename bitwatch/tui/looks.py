@@ -115,5 +115,5 @@ class Looks(App[None]):
     def action_command_palette(self) -> None:
         from bitwatch.tui.screens.over import Palette
 
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+        if not any(isinstance(screen, Palette) for screen in self.screen_stack):
+            self.push_screen(Palette())
