@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from bitwatch.attach.follow import Mode, with_alert
 from bitwatch.attach.others import Other
+from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.themes import load
@@ -90,7 +91,8 @@ def test_it_looks_as_it_did(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", "/home/ada/.config")
     time.tzset()
-    run = recorded.make(tmp_path, name="1b21")
+    made = recorded.make(tmp_path, name="1b21").path
+    run = RunDir(made.rename(tmp_path / "2026-11-29-1b21-7f3a"))  # an id that stays
     for name, text in LOGS.items():
         for attempt in (1, 2):
             run.logs(attempt).mkdir(parents=True, exist_ok=True)
