@@ -1,9 +1,11 @@
-"""The pictures of the README, from a real run of the demo.
+"""The pictures of the README and of docs/, from real recordings.
 
     python bench/screenshots.py [--run DIRECTORY] [--folder docs] [--steps N]
 
-Without --run the demo is launched, photographed live at step N, and stopped. The paths of the
-machine it ran on are shown as a user's would be.
+Without --run the demo is launched, photographed live at step N, and stopped; the replay is that
+of its record. The picture of GPUs is of a real training on the CPU that bitwatch only watches,
+with a library in NVML's place: its GPUs are called stand-ins on it. The paths of the machine they
+were taken on are shown as a user's would be.
 """
 
 from __future__ import annotations
@@ -17,28 +19,55 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
+from textual.pilot import Pilot
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bitwatch import listing
-from bitwatch.attach import commands
+from bitwatch.attach import commands, target
 from bitwatch.attach.follow import Feed, Snapshot
+from bitwatch.attach.replay import Refusing, Replay
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui.app import Bitwatch
+from bitwatch.tui.screens.replay import ReplayDashboard
 from bitwatch.tui.themes import load
+from tests.foreign import programs
+from tests.nvml.standin import NoCompiler, Standin
 
 ROOT = Path(__file__).resolve().parent.parent
 BITWATCH = str(Path(sys.executable).parent / "bitwatch")
+
+
+class Picture(NamedTuple):
+    name: str
+    size: tuple[int, int] = (120, 38)
+    theme: str = "dark"
+    keys: Sequence[str] = ()
+
+
 PICTURES = (
-    ("dashboard", (120, 38), "dark", ()),
-    ("dashboard-light", (120, 38), "light", ()),
-    ("dashboard-80x24", (80, 24), "dark", ()),
-    ("why", (120, 38), "dark", ("w",)),
-    ("relaunch", (120, 38), "dark", ("R",)),
+    Picture("dashboard"),
+    Picture("dashboard-light", theme="light"),
+    Picture("dashboard-80x24", (80, 24)),
+    Picture("dashboard-60x15", (60, 15)),
+    Picture("why", keys=("w",)),
+    Picture("relaunch", keys=("R",)),
+    Picture("curves", keys=("3", "3", "m", *["left"] * 12)),
+    Picture("processes", keys=("4", "4")),
+    Picture("logs", keys=("l",)),
+    Picture("alerts", keys=("a",)),
+    Picture("help", keys=("question_mark",)),
+    Picture("themes", keys=("T", "down")),
 )
+GPUS = Picture("gpus", (120, 30), keys=("1", "1"))
+REPLAY = Picture("replay", (120, 30))
+STEPS_TO_SEE = "iter 30:"  # of the training that is only watched
 SETTLE_S = 6.0  # for the short histories that only a screen itself collects
 TEXT = re.compile(r'<text ([^>]*?)x="([\d.]+)"([^>]*?)textLength="([\d.]+)"([^>]*)>([^<]*)</text>')
 
@@ -52,48 +81,104 @@ def main() -> None:
     os.environ["COLORTERM"] = "truecolor"
     arguments.folder.mkdir(exist_ok=True)
     if arguments.run:
-        photograph(RunDir(arguments.run.absolute()), arguments.folder)
+        photograph(RunDir(arguments.run.absolute()), PICTURES, arguments.folder)
         return
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "BITWATCH_HOME": home}
-        subprocess.run([BITWATCH, "run", "--detach"], env=environment, check=True)
-        (row,) = listing.rows(Path(home))
-        try:
-            while row.step < arguments.steps:
-                time.sleep(1)
-                (row,) = listing.rows(Path(home))
-                if row.state in ("failed", "lost"):
-                    raise SystemExit(f"the demo has ended: {row.state}: {row.note}")
-            photograph(RunDir(Path(row.dir)), arguments.folder)
-        finally:
-            subprocess.run([BITWATCH, "stop", row.run, "--now"], env=environment, check=False)
+        os.environ["BITWATCH_HOME"] = home
+        demo(Path(home), arguments.steps, arguments.folder)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["BITWATCH_HOME"] = home
+        watched(Path(home), arguments.folder)
 
 
-def photograph(run: RunDir, folder: Path) -> None:
-    for name, size, theme, keys in PICTURES:
-        picture = asyncio.run(taken(run, size, theme, keys))
-        (folder / f"{name}.svg").write_text(picture)
-        print(folder / f"{name}.svg")
+def demo(home: Path, steps: int, folder: Path) -> None:
+    """The demo while it trains, and then again from its record."""
+    subprocess.run([BITWATCH, "run", "--detach"], check=True)
+    (row,) = listing.rows(home)
+    try:
+        while row.step < steps:
+            time.sleep(1)
+            (row,) = listing.rows(home)
+            if row.state in ("failed", "lost"):
+                raise SystemExit(f"the demo has ended: {row.state}: {row.note}")
+        photograph(RunDir(Path(row.dir)), PICTURES, folder)
+    finally:
+        subprocess.run([BITWATCH, "stop", row.run], check=False)
+    replay = Replay(RunDir(Path(row.dir)), 60.0)
+    app = Bitwatch(
+        replay,
+        Refusing(),
+        load()[0],
+        dashboard=lambda run, host, first: ReplayDashboard(replay, host, first),
+    )
+
+    async def halfway(pilot: Pilot[None]) -> None:
+        replay.start()
+        replay.go_on()
+        replay.wish(lambda playing: playing.leap(0.6))
+        replay.wish(lambda playing: playing.pause())
+        await pilot.pause(SETTLE_S / 3)
+
+    write(asyncio.run(taken(app, REPLAY, halfway)), REPLAY, folder)
+    replay.close()
 
 
-async def taken(run: RunDir, size: tuple[int, int], theme: str, keys: tuple[str, ...]) -> str:
-    feed = Neutral(run)
-    feed.start()
-    app = Bitwatch(feed, commands, load()[0], theme)
-    async with app.run_test(size=size) as pilot:
-        live = run.lock_is_held()
-        began = time.monotonic()
-        while (
-            feed.latest is None
-            or feed.latest.filled < 1
-            or (live and time.monotonic() - began < SETTLE_S)
-        ):
-            await pilot.pause(0.1)
-        await pilot.press(*keys)
-        await pilot.pause(0.3)
-        picture = app.export_screenshot(title="bitwatch")
-    feed.close()
-    return aligned(picture)
+def watched(home: Path, folder: Path) -> None:
+    """A training that bitwatch did not start, on GPUs that are not there."""
+    try:
+        standin = Standin(home / "nvml", 2, name="NVIDIA L4 stand-in")
+    except NoCompiler as error:
+        print(f"no picture of GPUs: {error}")
+        return
+    os.environ.update(standin.environment)
+    work = home / "char-lm"
+    work.mkdir()
+    with programs.nanogpt(work) as running:
+        running.reach(STEPS_TO_SEE)
+        run = target.opened(home, target.meant(home, str(running.pid)))
+        ranks = [rank for rank, _ in children(running.pid)]
+        for gpu, pid in enumerate(ranks[:2]):
+            standin.set(gpu, processes=f"{pid}:15700")
+        photograph(run, (GPUS,), folder)
+
+
+def children(parent: int) -> list[tuple[int, str]]:
+    """Its child processes: pid and command line."""
+    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    found = [(int(pid), Path(f"/proc/{pid}/cmdline").read_text()) for pid in listed]
+    return [(pid, command) for pid, command in found if "nanogpt" in command]
+
+
+def photograph(run: RunDir, pictures: Sequence[Picture], folder: Path) -> None:
+    for picture in pictures:
+        feed = Neutral(run)
+        feed.start()
+        app = Bitwatch(feed, commands, load()[0], picture.theme)
+
+        async def settled(pilot: Pilot[None], feed: Feed = feed) -> None:
+            live, began = run.lock_is_held() or feed.watcher is not None, time.monotonic()
+            while (
+                feed.latest is None
+                or feed.latest.filled < 1
+                or (live and time.monotonic() - began < SETTLE_S)
+            ):
+                await pilot.pause(0.1)
+
+        write(asyncio.run(taken(app, picture, settled)), picture, folder)
+        feed.close()
+
+
+async def taken(app: Bitwatch, picture: Picture, settle: Callable[[Pilot[None]], Any]) -> str:
+    async with app.run_test(size=picture.size) as pilot:
+        await settle(pilot)
+        await pilot.press(*picture.keys)
+        await pilot.pause(0.5)
+        return app.export_screenshot(title="bitwatch")
+
+
+def write(drawn: str, picture: Picture, folder: Path) -> None:
+    (folder / f"{picture.name}.svg").write_text(neutral_text(aligned(drawn)))
+    print(folder / f"{picture.name}.svg")
 
 
 class Neutral(Feed):
@@ -114,6 +199,12 @@ def neutral(snapshot: Snapshot, run: RunDir) -> Snapshot:
 def _neutral(command: str, run: RunDir) -> str:
     command = command.replace(str(run.path.parent), "~/.local/state/bitwatch/runs")
     return command.replace(str(ROOT), "~/bitwatch")
+
+
+def neutral_text(picture: str) -> str:
+    """Without the folders of the machine that stand anywhere else."""
+    home = str(Path.home())
+    return picture.replace(str(ROOT), "~/bitwatch").replace(home, "~") if home != "/" else picture
 
 
 def aligned(picture: str) -> str:

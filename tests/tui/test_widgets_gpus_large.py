@@ -200,6 +200,17 @@ def test_without_gpus_the_run_and_each_rank_have_a_block() -> None:
 # -- keys ------------------------------------------------------------------------------------
 
 
+async def test_the_panel_fills_the_screen_before_any_gpu_or_rank_is_known(stage: Open) -> None:
+    async with stage(120, 30) as at:
+        for view in (views.preparing(), gpu_views.large(), views.watched(gpus=None, processes=[])):
+            at.source.give(view, now=views.NOW)
+            await at.press("1")
+            if not at.dashboard.gpus.large:
+                await at.press("1")
+            assert at.dashboard.gpus.large and "1 GPUs" in at.text()
+            await at.press("escape")
+
+
 async def test_keys_scroll_and_change_the_graphs(stage: Open) -> None:
     async with stage(80, 24) as at:
         at.source.give(gpu_views.large(), now=views.NOW)

@@ -55,6 +55,7 @@ class GpuPanel(Panel):
 
     def lines(self, width: int, height: int) -> list[Line]:
         view = self.view
+        self._starts = []
         if shows_ranks(view):
             if not ranks_of(view):
                 return centred(_nothing(view), width, height)
@@ -110,7 +111,7 @@ class GpuPanel(Panel):
 
     def _whole_blocks(self) -> int:
         """How many are in sight from head to end."""
-        ends = [*self._starts[1:], self._length + 1]
+        ends = [*self._starts, self._length + 1][1:]
         last = self._offset + self._room
         inside = zip(self._starts, ends, strict=True)
         return sum(start >= self._offset and end - 1 <= last for start, end in inside)
