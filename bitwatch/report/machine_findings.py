@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bitwatch.record import events
+from bitwatch.record import afterwards, events
 from bitwatch.report import meanings
 from bitwatch.report.model import Evidence, Finding
 from bitwatch.report.record_words import cut
@@ -215,7 +215,7 @@ def _runs(here: Here) -> Iterator[Finding]:
         )
     for live in here.live:
         for alert in live.seen.alerts:
-            if alert.severity != "info":
+            if alert.severity != "info" and alert.id != afterwards.SUPERVISOR_GONE:  # said above
                 yield _trouble(live, alert)
 
 

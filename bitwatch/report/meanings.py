@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+OF_ONE = re.compile(r"-\d+$")
 WHY = {
     "workers-exceed-shards": "There are more readers than shards, so some of them have nothing to "
     "read. By itself that costs reading speed; it does not hang a run, and it says nothing of "
@@ -24,6 +27,18 @@ WHY = {
     "data-starved": "Ranks waited for text. It slows a run, and one reader that never answers "
     "stops all ranks.",
     "loss-not-finite": "From there on the model learns nothing, unless those steps were skipped.",
+    "loss-spike": "Single batches can do it, and a learning rate that is too high; by itself it is "
+    "no end of a run, and often passes.",
+    "disk-low": "A checkpoint that does not fit is not written; the ones before it stay.",
+    "telemetry-stale": "What is known of these ranks, or of the GPUs, is of before that time.",
+    "gpu-lost": "A rank on it cannot go on, and the others not without it. Class of the cause: "
+    "hardware, or its driver.",
+    "gpu-throttled": "Its clocks were held down by heat or by the power supply: all ranks wait for "
+    "the slowest at every step. Class of the cause: hardware.",
+    "ecc-errors": "Memory of the GPU has given wrong bits that it could not mend. Class of the "
+    "cause: hardware.",
+    "nvml-silent": "The driver did not answer the one who reads the GPUs; the training itself does "
+    "not ask it.",
     "rank-died": "The others cannot go on without it, and are ended with it.",
     "worker-died": "What it was to read is gone with it, so its rank ends.",
     "leftovers": "They hold memory, perhaps a GPU, and files of an attempt that is over.",
@@ -46,7 +61,8 @@ NEXT = {
 
 
 def why(id_: str) -> str:
-    return WHY.get(id_, "")
+    """Of an alert about one GPU the id ends with its index."""
+    return WHY.get(OF_ONE.sub("", id_), "")
 
 
 def next_of(id_: str, said: str) -> str:
