@@ -3,6 +3,7 @@ does not answer must not hold up the supervisor's loop."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -52,7 +53,10 @@ class Disks:
         if now >= self._due and idle:
             self._due = now + EVERY_S
             self._thread = threading.Thread(target=self.measure, name="disks", daemon=True)
-            self._thread.start()
+            with contextlib.suppress(
+                RuntimeError
+            ):  # too many processes: it is tried again when due
+                self._thread.start()
         return self.rooms(now)
 
     def measure(self) -> None:
