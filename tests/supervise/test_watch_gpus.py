@@ -3,6 +3,7 @@ a journal."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,7 @@ def test_a_later_supervisor_of_the_attempt_keeps_what_was_told(tmp_path: Path) -
     assert set(first.standing) == {"ecc-errors-0", "gpu-throttled-0"}
     second = Watched(tmp_path)
     second.watch.adopt(first.standing.values())
+    second._t = time.time() + 1.0
     assert not any(alert.cleared for alert in second.look(bad, samples=3))
     cleared = second.look(cards(msgspec.structs.replace(FINE, ecc_uncorrected=3)), FREE_SAMPLES)
     assert [alert.id for alert in cleared] == ["gpu-throttled-0"]
@@ -217,3 +219,27 @@ def test_where_its_processes_were_seen_is_what_a_run_uses(watched: Watched) -> N
     hot = [msgspec.structs.replace(HOT, index=0), *gpus[1:4], *all_lost(6)[4:]]
     watched.look(hot, samples=HELD_SAMPLES)
     assert set(watched.standing) == {"gpu-lost-4", "gpu-lost-5"}
+
+
+def test_what_was_sampled_before_the_attempt_is_not_told_of_it(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, attempt_started=1002.5)
+    assert watched.look(all_lost(4), samples=2) == []
+    assert watched.look(events.Gpus(note="NVML does not answer: it hung")) != []  # of this one
+    assert set(watched.standing) == {"nvml-silent"}
+    watched.view.attempt, watched.view.attempt_started = 2, 1006.5
+    assert [alert.cleared for alert in watched.look(cards(), samples=2)] == []
+    assert [alert.id for alert in watched.look(all_lost(4), samples=1)] == []
+    assert set(watched.standing) == {"nvml-silent"}
+    watched.look(all_lost(1), samples=1)
+    assert set(watched.standing) == {"gpu-lost-0"}
+
+
+def test_a_later_supervisor_waits_for_a_sample_of_its_own(tmp_path: Path) -> None:
+    first = Watched(tmp_path)
+    first.look(all_lost(1))
+    assert set(first.standing) == {"gpu-lost-0"}
+    second = Watched(tmp_path)
+    second.watch.adopt(first.standing.values())
+    assert second.look(all_lost(4)) == []  # from before: neither raised nor cleared
+    second._t = time.time() + 1.0
+    assert [(alert.id, alert.cleared) for alert in second.look(cards())] == [("gpu-lost-0", True)]
