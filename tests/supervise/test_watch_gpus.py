@@ -15,7 +15,12 @@ from bitwatch.record.gpu import Gpu
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch import Watch
-from bitwatch.supervise.watch_gpus import FREE_SAMPLES, HELD_SAMPLES, held_down
+from bitwatch.supervise.watch_gpus import (
+    FREE_SAMPLES,
+    HELD_SAMPLES,
+    UNANSWERED_SAMPLES,
+    held_down,
+)
 from tests.nvml.standin import Standin
 from tests.sense.gpu_reading import Sensing
 
@@ -95,7 +100,8 @@ def test_a_lost_gpu_and_a_silent_driver_are_told_until_they_are_back(
             ("memory_used_mib", "utilization_percent", "temperature_c", "power_w"), "error 999"
         )
         standin.set(1, **answers_nothing)
-        watched.look(sensing.find(lambda r: r.gpus[1].error, "a GPU without an answer"))
+        unanswered = sensing.find(lambda r: r.gpus[1].error, "a GPU without an answer")
+        watched.look(unanswered, samples=UNANSWERED_SAMPLES)
         assert watched.standing["gpu-lost-1"].text == "GPU 1 does not answer"
 
 
@@ -243,3 +249,14 @@ def test_a_later_supervisor_waits_for_a_sample_of_its_own(tmp_path: Path) -> Non
     assert second.look(all_lost(4)) == []  # from before: neither raised nor cleared
     second._t = time.time() + 1.0
     assert [(alert.id, alert.cleared) for alert in second.look(cards())] == [("gpu-lost-0", True)]
+
+
+def test_a_gpu_that_does_not_answer_once_is_no_error(watched: Watched) -> None:
+    mute = Gpu(index=0, error="does not answer (Unknown Error)")
+    for _ in range(3):
+        assert watched.look(cards(mute), samples=UNANSWERED_SAMPLES - 1) == []
+        assert watched.look(cards()) == []
+    (alert,) = watched.look(cards(mute), samples=UNANSWERED_SAMPLES)
+    assert (alert.id, alert.text) == ("gpu-lost-0", "GPU 0 does not answer")
+    (cleared,) = watched.look(cards())
+    assert cleared.cleared
