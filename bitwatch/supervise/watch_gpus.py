@@ -14,7 +14,7 @@ from bitwatch.record.visible import in_order
 from bitwatch.supervise.watch_rows import of_attempt
 
 HELD_SAMPLES = 4  # in a row with held clocks, before they are told of
-FREE_SAMPLES = 10  # in a row without, before that is over: it goes to and fro around a threshold
+FREE_SAMPLES = 120  # in a row without, before that is over: heat comes and goes within a minute
 UNANSWERED_SAMPLES = 3  # in a row: a driver under load fails to answer now and then
 REALLY = 0.95  # of its highest clock: above that nothing is lost
 LOST, THROTTLED, ECC, SILENT = "gpu-lost", "gpu-throttled", "ecc-errors", "nvml-silent"

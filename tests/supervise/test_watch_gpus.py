@@ -260,3 +260,12 @@ def test_a_gpu_that_does_not_answer_once_is_no_error(watched: Watched) -> None:
     assert (alert.id, alert.text) == ("gpu-lost-0", "GPU 0 does not answer")
     (cleared,) = watched.look(cards())
     assert cleared.cleared
+
+
+def test_heat_that_comes_and_goes_every_minute_is_one_alert(watched: Watched) -> None:
+    """A pair of lines each time would fill the journal in the weeks of a run."""
+    watched.look(cards(HOT), samples=HELD_SAMPLES)
+    for _ in range(3):
+        assert watched.look(cards(), samples=60) == []
+        assert watched.look(cards(HOT), samples=HELD_SAMPLES) == []
+    assert set(watched.standing) == {"gpu-throttled-0"}
