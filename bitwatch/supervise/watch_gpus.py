@@ -78,7 +78,7 @@ class Cards:
         if not self._is_new and view.gpus.t < max(self._since, view.attempt_started or 0.0):
             return NOTHING._replace(is_new=False)
         self._is_new = True
-        if view.gpus.source == "nvml" and view.gpus.t > self._sampled:
+        if view.gpus.source == "nvml" and view.gpus.t != self._sampled:
             self._sampled = view.gpus.t
             own = {row.pid for row in of_attempt(view)}
             silent = view.gpus.note.startswith(NO_ANSWER)

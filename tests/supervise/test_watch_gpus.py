@@ -269,3 +269,10 @@ def test_heat_that_comes_and_goes_every_minute_is_one_alert(watched: Watched) ->
         assert watched.look(cards(), samples=60) == []
         assert watched.look(cards(HOT), samples=HELD_SAMPLES) == []
     assert set(watched.standing) == {"gpu-throttled-0"}
+
+
+def test_the_rules_go_on_when_the_clock_is_set_back(watched: Watched) -> None:
+    assert watched.look(cards()) == []
+    watched._t -= 600.0
+    watched.look(cards(HOT), samples=HELD_SAMPLES)
+    assert set(watched.standing) == {"gpu-throttled-0"}
