@@ -183,7 +183,7 @@ def _rule(config: Config) -> Rule:
     return Rule(config.train.on_not_finite, config.train.skip_outliers)
 
 
-def _told(alert: events.Alert) -> tuple[str, str, int]:
+def _told(alert: events.Alert) -> tuple[str, str, str, int]:
     """What makes it worth writing again. Evidence counts when there is more or less of it: a
     reader's pid changes with every epoch, and each change would be a line in the journal."""
-    return alert.text, alert.next, len(alert.evidence)
+    return alert.severity, alert.text, alert.next, len(alert.evidence)
