@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bitwatch.record.view import View
 from bitwatch.supervise import disks, sensor
 from bitwatch.supervise.disks import RUN, Disks
 from bitwatch.supervise.sensor import Sensor
@@ -30,9 +31,12 @@ def test_without_another_thread_the_disks_are_looked_at_later(
 ) -> None:
     monkeypatch.setattr(disks, "EVERY_S", 0.0)
     looked = Disks({RUN: tmp_path})
-    assert looked.look() == looked.look() == ()
+    assert looked.look(View()) == looked.look(View()) == ()
     threading.stack_size(0)
-    until(lambda: looked.look() == () and looked._seen[RUN], "the disks to be looked at after all")
+    until(
+        lambda: looked.look(View()) == () and looked._seen[RUN],
+        "the disks to be looked at after all",
+    )
 
 
 def test_without_another_process_the_sensor_is_started_later(
