@@ -50,6 +50,8 @@ def _wait_for(pid: int) -> None:
 def run(job: dict[str, Any], limit_s: float = LIMIT_S) -> dict[str, str]:
     """`how` is empty when all went well."""
     added = job["environment"]
+    environment = {**os.environ, **added}
+    environment.pop("PYTHONSAFEPATH", None)  # it is for our imports, not for the user's
     reading, writing = os.pipe2(os.O_CLOEXEC)
     text = os.memfd_create("text")
     with open(text, "wb", closefd=False) as file:
@@ -59,7 +61,7 @@ def run(job: dict[str, Any], limit_s: float = LIMIT_S) -> dict[str, str]:
         pid = os.posix_spawn(
             "/bin/sh",
             ["sh", "-c", job["command"]],
-            {**os.environ, **added},
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, text, 0),
                 (os.POSIX_SPAWN_DUP2, writing, 1),

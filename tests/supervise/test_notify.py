@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch import config as configuration
-from bitwatch.record import events
+from bitwatch.record import events, rundir
 from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
@@ -192,6 +194,87 @@ def test_at_the_end_what_waits_is_told_by_who_goes_on_alone(
             file.write("\n")
         until(lambda: out.exists() and name in out.read_text(), f"{name} to be told")  # noqa: B023
     until(lambda: not reap(notifier), "both to end")
+
+
+@contextlib.contextmanager
+def few_files(left: int) -> Iterator[None]:
+    """So many more can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    held: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(left):
+            os.close(held.pop())
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_what_could_not_be_started_is_written_down_and_harms_nothing(
+    run: RunDir, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    notifier = told(f"echo $BITWATCH_ALERT_ID >> {out}")
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as refused:
+        refused.setattr(sys, "executable", "/nowhere/python")
+        notifier.hear(BAD)
+        assert failures(run) == [("gpu-lost", "not told: No such file or directory")]
+    for left in (1, 2):  # not enough for a pipe, nor for a pipe and what is told
+        with few_files(left):
+            notifier.hear(events.Alert(id=f"bad-{left}", severity="error", text="x", attempt=2))
+        assert failures(run)[left] == (f"bad-{left}", "not told: Too many open files")
+    assert os.listdir("/proc/self/fd") == before
+    notifier._waiting.append(notifier._job("ecc-errors", 2, "x", "y"))
+    notifier.leave(lambda: reap(notifier), limit_s=0.0)
+    finish(notifier)
+    assert out.read_text().split() == ["ecc-errors"]
+
+
+def test_the_command_imports_as_the_user_does(run: RunDir, told: Told, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    notifier = told(f"echo safe=$PYTHONSAFEPATH > {out}")
+    notifier.hear(BAD)
+    finish(notifier)
+    assert out.read_text() == "safe=\n"
+
+
+def test_an_error_of_the_next_attempt_is_told_again(
+    run: RunDir, told: Told, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    notifier = told(f"echo $BITWATCH_ALERT_ID $BITWATCH_ALERT_ATTEMPT >> {out}")
+    for attempt in (2, 3):
+        notifier.hear(events.AttemptStarted(attempt=attempt))
+        notifier.hear(events.Alert(**{**as_dict(BAD), "attempt": attempt}))
+        notifier.hear(events.AttemptEnded(attempt=attempt, state="failed"))
+        notifier.hear(events.RunEnded(state="failed"))
+    finish(notifier)
+    assert out.read_text().splitlines() == [
+        "gpu-lost 2", "run-failed 2", "gpu-lost 3", "run-failed 3",
+    ]  # fmt: skip
+
+
+def test_of_a_training_of_others_only_a_failure_is_told(tmp_path: Path, told: Told) -> None:
+    """What is not said in its log is not known to be lost; and a log that begins again goes on."""
+    run = rundir.create(tmp_path / "runs", "theirs", foreign=True)
+    out = tmp_path / "told"
+    notifier = Notifier(f"echo $BITWATCH_ALERT_ID $BITWATCH_ALERT_ATTEMPT >> {out}", run)
+    notifier.journal(run)
+    notifier.hear(events.AttemptStarted(attempt=1))
+    notifier.hear(events.RunEnded(state="lost", cause="its log does not say how"))
+    notifier.goes_on = True
+    notifier.hear(events.RunEnded(state="failed", cause="its launcher starts its ranks again"))
+    assert not notifier.pids
+    notifier.goes_on = False
+    notifier.hear(events.RunEnded(state="failed"))
+    finish(notifier)
+    assert out.read_text().split() == ["run-failed", "1"]
 
 
 def test_what_the_command_starts_is_no_part_of_the_run(standins: Standins) -> None:
