@@ -98,7 +98,7 @@ def _wait(pid: int, reading: int, deadline: float) -> tuple[int | None, bool, by
         if left <= 0 and not killed:
             late, killed = status is None, True
             deadline = time.monotonic() + KILLED_S
-            _end(pid)
+            _end(pid, is_reaped=status is not None)
         elif left <= 0:
             return status, late, said
         if select.select(watched, [], [], min(max(left, 0.0), LOOK_S))[0]:
@@ -113,12 +113,15 @@ def _wait(pid: int, reading: int, deadline: float) -> tuple[int | None, bool, by
             return status, late, said
 
 
-def _end(session: int) -> None:
-    """What is in its session. What has left that on purpose is no more of it."""
+def _end(session: int, *, is_reaped: bool) -> None:
+    """What is in its session. What has left that on purpose is no more of it. Once the shell has
+    been reaped its number can be that of another session, but whatever it has started is below us."""
     from bitwatch.sense import processes
 
-    for stat in processes.scan().values():
-        if stat.session == session:
+    table = processes.scan()
+    below = {stat.key for stat in processes.descendants(table, {os.getpid()})}
+    for stat in table.values():
+        if stat.session == session and (not is_reaped or stat.key in below):
             processes.send_signal(stat.pid, stat.starttime, signal.SIGKILL)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -20,11 +21,11 @@ from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from bitwatch.strict import ConfigError
-from bitwatch.supervise import launch, notify
+from bitwatch.supervise import launch, notify, notifying
 from bitwatch.supervise.notify import WAITING, Notifier
 from bitwatch.supervise.reaper import Exit
 from bitwatch.supervise.spared import Spared
-from tests.conftest import until
+from tests.conftest import alive, until
 from tests.supervise.standins import Standins, of
 
 BAD = events.Alert(id="gpu-lost", severity="error", text="GPU 3 is gone", next="look", attempt=2)
@@ -169,6 +170,39 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -
     assert result["words"] == "waits"
     stat = processes.read_stat(int(pids.read_text()))
     assert stat is None or stat.state in "ZX"
+
+
+def test_what_it_left_running_is_ended_when_its_shell_is_gone_and_nobody_else(
+    tmp_path: Path,
+) -> None:
+    """By then the number of its session may be that of somebody else's."""
+    pids = tmp_path / "pids"
+    job = {
+        "command": f"sleep 600 > /dev/null 2>&1 & echo $! > {pids}",
+        "text": "x\n",
+        "environment": {"BITWATCH_ALERT_ID": "x"},
+    }
+    told = subprocess.run(
+        [sys.executable, "-m", "bitwatch.supervise.notifying", "0.5"],
+        input=json.dumps(job).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert json.loads(told.stdout)["how"] == ""
+    stat = processes.read_stat(int(pids.read_text()))
+    assert stat is None or stat.state in "ZX"
+    begin = (
+        "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True,"
+        " stdout=subprocess.DEVNULL).pid)"
+    )
+    words = [sys.executable, "-c", begin]
+    stranger = processes.read_stat(int(subprocess.check_output(words, stderr=subprocess.DEVNULL)))
+    assert stranger is not None and stranger.session == stranger.pid
+    try:
+        notifying._end(stranger.session, is_reaped=True)
+        assert alive(stranger.key)
+    finally:
+        assert processes.send_signal(*stranger.key, signal.SIGKILL)
 
 
 def test_nothing_is_run_without_a_command(run: RunDir, told: Told) -> None:
