@@ -254,7 +254,9 @@ class Watcher:
 
     def _begin_attempt(self, restart: Restart) -> None:
         if not self._is_closed:
+            self._notifier.goes_on = True
             self._end(*(restart.ended or ("lost", restart.why)))
+            self._notifier.goes_on = False
         self.attempt = rundir.new_attempt(self.run)
         self._is_closed = False
         self._started = msgspec.structs.replace(

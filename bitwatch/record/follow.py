@@ -86,7 +86,8 @@ class Follower:
         began = reader.offset > 0
         for records in reader.batches():
             news = news or bool(records)
-            fold(self.state, source, records)
+            of_file = source._replace(name=path.name) if source == SAMPLES else source
+            fold(self.state, of_file, records)
         if reader.gap and not began and self._newest_first:
             self._remember(source, path, reader.gap)
         if source == SAMPLES and not began and self._newest_first and not self._looked_back:

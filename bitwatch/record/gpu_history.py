@@ -32,7 +32,13 @@ class Recent(msgspec.Struct):
     busy: list[float | None] = []
     memory_mib: list[float | None] = []
 
-    def add(self, t: float, busy: float | None, memory_mib: float | None) -> None:
+    def add(
+        self, t: float, busy: float | None, memory_mib: float | None, *, in_order: bool = False
+    ) -> None:
+        """`in_order`: it was taken after all that are here. When its time is long before theirs
+        the clock has been set back, and all begins anew."""
+        if in_order and self.times and t < self.times[-1] - RECENT_S:
+            self.times, self.busy, self.memory_mib = [], [], []
         at = len(self.times)
         if at and t <= self.times[-1]:
             at = bisect.bisect_left(self.times, t)
@@ -77,20 +83,22 @@ class GpuHistory(msgspec.Struct):
     _passed: int = 0  # aggregates since the last one kept
     _picture: tuple[int, GpuHistory] | None = None
 
-    def take_gpus(self, record: events.Gpus) -> None:
+    def take_gpus(self, record: events.Gpus, *, in_order: bool = False) -> None:
         if not answers(record):
             return
         self.version += 1
-        if self.answered is None or self.answered.t <= record.t:
+        if self.answered is None or in_order or self.answered.t <= record.t:
             self.answered = record
         for gpu in record.gpus:
             if gpu.lost or gpu.error:  # what it says is what was last known of it
                 continue
             values = record.t, gpu.utilization_percent, gpu.memory_used_mib
-            self.recent.setdefault(identity(gpu), Recent()).add(*values)
+            self.recent.setdefault(identity(gpu), Recent()).add(*values, in_order=in_order)
             self.whole.setdefault(gpu.index, Whole()).add(*values)
 
-    def take_processes(self, t: float, processes: Iterable[Measured]) -> None:
+    def take_processes(
+        self, t: float, processes: Iterable[Measured], *, in_order: bool = False
+    ) -> None:
         self.version += 1
         cpu = rss = 0.0
         for process in processes:
@@ -98,8 +106,8 @@ class GpuHistory(msgspec.Struct):
             rss += process.rss_mib or 0.0
             if process.role == "rank" and process.rank is not None:
                 recent = self.recent.setdefault(of_rank(process.rank), Recent())
-                recent.add(t, process.cpu_percent, process.rss_mib)
-        self.recent.setdefault("", Recent()).add(t, cpu, rss)
+                recent.add(t, process.cpu_percent, process.rss_mib, in_order=in_order)
+        self.recent.setdefault("", Recent()).add(t, cpu, rss, in_order=in_order)
         self.whole.setdefault(ALL, Whole()).add(t, cpu, rss)
 
     def take_minute(self, record: events.Minute) -> None:

@@ -41,6 +41,7 @@ class ProcessRow(msgspec.Struct, kw_only=True, gc=False):
 class View(msgspec.Struct, kw_only=True):
     """One run, now. Numbers that nobody knows are None. `launched` says why the attempt was
     launched, `cause` why it ended. `rank_steps` has the newest step record of every rank,
+    `rank_firsts` its first one (there is one after `log_every` steps),
     `rank_epochs` its newest end of an epoch, `data_shares` the share of its recent steps that it
     waited for data, `own_times` what of them was its own, `models` what rank 0 of each attempt has built, `sampled` the time at which
     `processes` were seen. `leftovers` are what lives of ended attempts, `exits` those of its ranks, `past_alerts` the
@@ -93,6 +94,8 @@ class View(msgspec.Struct, kw_only=True):
     plan: dict[str, Any] = {}
     readers: list[events.Reader] = []
     rank_steps: dict[int, events.Step] = {}
+    rank_firsts: dict[int, events.Step] = {}
+    log_every: int = 1
     last_words: dict[int, events.RankEnded] = {}
     exits: list[events.ProcessExit] = []
     processes: list[ProcessRow] = []

@@ -2,7 +2,7 @@
 
 One small reducer per source. A source is one file of the run directory, or the samples as a
 whole; each changes only its own part of the state (of samples and of a reader's successive
-files the newest record counts; the history of the GPUs is the same whichever comes first), so
+files the newest record counts, of one file's samples the last one; the history of the GPUs is the same whichever comes first), so
 the order in which files arrive does
 not matter. What the parts mean together is said by `view`, never stored here.
 """
@@ -24,7 +24,9 @@ RECENT_STEPS = 64  # step records kept whole: for the median step time, and for 
 
 
 class Source(NamedTuple):
-    """Which file a record came from. `kind`: journal, samples, prepare, rank, history or reader."""
+    """Which file a record came from. `kind`: journal, samples, prepare, rank, history or reader.
+    `name`: of a reader; of a file of samples that is read in its order, by which a clock that was
+    set back is noticed."""
 
     kind: str
     attempt: int = 0
@@ -91,6 +93,8 @@ class PrepareState(msgspec.Struct):
 class SampleState(msgspec.Struct):
     gpus: events.Gpus | None = None
     processes: events.Processes | None = None
+    gpus_from: str = ""  # the file that they stand in
+    processes_from: str = ""
     rows: dict[tuple[int, int], Any] = {}  # of the newest view of them, for the next: most stay
 
 
@@ -124,11 +128,12 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
                 state.gpu_history.take_minute(record)
     elif source.kind == "samples":
         for record in records:
-            _sample(state.samples, record)
+            _sample(state.samples, record, source.name)
+            in_order = bool(source.name)
             if isinstance(record, events.Gpus):
-                state.gpu_history.take_gpus(record)
+                state.gpu_history.take_gpus(record, in_order=in_order)
             elif isinstance(record, events.Processes):
-                state.gpu_history.take_processes(record.t, record.processes)
+                state.gpu_history.take_processes(record.t, record.processes, in_order=in_order)
     elif source.kind == "prepare":
         prepare = state.prepares.setdefault(source.attempt, PrepareState())
         for record in records:
@@ -198,14 +203,21 @@ def _attempt(state: JournalState, number: int) -> AttemptState:
     return state.attempts.setdefault(number, AttemptState())
 
 
-def _sample(state: SampleState, record: codec.Any_) -> None:
+def _sample(state: SampleState, record: codec.Any_, file: str) -> None:
     """The files of the samples come in any order: the newest record wins."""
-    if isinstance(record, events.Gpus) and (state.gpus is None or state.gpus.t <= record.t):
-        state.gpus = record
-    elif isinstance(record, events.Processes) and (
-        state.processes is None or state.processes.t <= record.t
+    if isinstance(record, events.Gpus) and _is_newer(record, file, state.gpus, state.gpus_from):
+        state.gpus, state.gpus_from = record, file or state.gpus_from
+    elif isinstance(record, events.Processes) and _is_newer(
+        record, file, state.processes, state.processes_from
     ):
-        state.processes = record
+        state.processes, state.processes_from = record, file or state.processes_from
+
+
+def _is_newer(record: events.Record, file: str, known: events.Record | None, of: str) -> bool:
+    """What stands later in a file is newer, whatever its clock says; a later hour's file too."""
+    if known is None or (file and of):
+        return file >= of
+    return known.t <= record.t
 
 
 def _prepare(state: PrepareState, record: codec.Any_) -> None:

@@ -92,6 +92,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         last_words={n: rank.ended for n, rank in ranks.items() if rank.ended},
         exits=_exits(state, number),
         rank_steps={n: rank.step for n, rank in ranks.items() if rank.step},
+        rank_firsts={n: rank.first_step for n, rank in ranks.items() if rank.first_step},
+        log_every=started.log_every,
         processes=[] if over and not liveness.supervisor else _processes(state),
         sampled=state.samples.processes.t if state.samples.processes else None,
         gpus=state.samples.gpus,

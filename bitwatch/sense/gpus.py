@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bitwatch.record import codec, events
@@ -127,37 +127,39 @@ class Cards:
         """Never leaves out a GPU that was there. Raises TooLate in a thread that was given up."""
         if self._silent and time.monotonic() >= self._retry_at:
             self._start_again()
+        passed_over: list[Card] = []  # their calls may come back before this sample is told
         if not self._silent:
             with self._noticing_a_lost_driver():
                 for card in self._cards:
-                    if not card.hangs:
+                    if card.hangs:
+                        passed_over.append(card)
+                    else:
                         card.read(self._number, len(self._cards))
                 self._number += 1
                 if self._cards and all(card.last.lost for card in self._cards):
                     self._silent = "all GPUs are lost"  # perhaps the driver is being loaded again
                     self._wait_for_driver()
                     return events.Gpus(gpus=[card.last for card in self._cards])
-        return self.told()
+        return self.told(passed_over)
 
     def give_up_calls(self, since: float) -> bool:
         """Whether there was one, in the only thread that asks, that has not come back since then."""
         return any(card.give_up_call(since) for card in self._cards if not card.hangs)
 
-    def told(self) -> events.Gpus:
-        """What is known now."""
+    def told(self, passed_over: Sequence[Card] = ()) -> events.Gpus:
+        """What is known now. `passed_over`: those that were not asked in this sample."""
         why = self._silent
-        if (
-            not why
-            and any(card.hangs for card in self._cards)
-            and all(card.hangs or card.given_up for card in self._cards)
-        ):
+        hanging = [card for card in self._cards if card.hangs or card in passed_over]
+        if not why and hanging and all(card in hanging or card.given_up for card in self._cards):
             why = HANGS
         if why:
             gpus = [c.last if c.given_up else of_old(c.last, DOES_NOT_ANSWER) for c in self._cards]
             return events.Gpus(note=f"{NO_ANSWER}: {why}", gpus=gpus)
         error = f"{DOES_NOT_ANSWER}: {HANGS}"
         return events.Gpus(
-            gpus=[of_old(card.last, error) if card.hangs else card.last for card in self._cards]
+            gpus=[
+                of_old(card.last, error) if card in hanging else card.last for card in self._cards
+            ]
         )
 
     def _find(self) -> list[Card]:

@@ -50,19 +50,23 @@ def handed_down() -> str:
 
 
 class Notifier:
-    """Hears every record that is written, and tells of errors and of runs that failed or are lost.
-    `pids` are the processes that do so now."""
+    """Hears every record that is written, and tells of errors and of runs that failed or are lost;
+    of a training of others only that it failed, since it is called lost where its log does not say
+    how it ended. `goes_on`: what ends now begins again at once, and is not told. `pids` are the
+    processes that tell now."""
 
     def __init__(self, command: str, run: RunDir) -> None:
         self._command = command
         self._run = run.id
-        self._name = run.id
+        self._name, self._foreign = run.id, False
         with contextlib.suppress(RunDirError):
-            self._name = run.identity().name
+            identity = run.identity()
+            self._name, self._foreign = identity.name, identity.foreign
+        self.goes_on = False
         self._journal: JournalWriter | None = None
         self._attempt = 0
         self._raised: set[tuple[int, str]] = set()
-        self._told: dict[str, float] = {}
+        self._told: dict[tuple[int, str], float] = {}
         self._waiting: deque[dict[str, Any]] = deque()
         self._current = 0
         self._pipe = -1
@@ -87,6 +91,8 @@ class Notifier:
                     self._raised.add(key)
                     self._tell(record.id, key[0], record.text, record.next)
             case events.RunEnded(state="failed" | "lost"):
+                if self.goes_on or (self._foreign and record.state == "lost"):
+                    return
                 cause = f": {record.cause}" if record.cause else ""
                 text = f"the run {'failed' if record.state == 'failed' else 'is lost'}{cause}"
                 following = f"bitwatch report {self._run} says what happened"
@@ -94,9 +100,19 @@ class Notifier:
 
     def _tell(self, name: str, attempt: int, text: str, following: str) -> None:
         now = time.monotonic()
-        if now - self._told.get(name, -AGAIN_S) < AGAIN_S:
+        if now - self._told.get((attempt, name), -AGAIN_S) < AGAIN_S:
             return
-        self._told[name] = now
+        self._told[attempt, name] = now
+        job = self._job(name, attempt, text, following)
+        if len(self._waiting) < WAITING:
+            self._waiting.append(job)
+        elif name.startswith("run-"):  # how it ended is worth more than what was wrong before
+            self._waiting[-1] = job
+        else:
+            self._write_down(name, f"not told: {WAITING} others wait for the command already")
+        self._go_on()
+
+    def _job(self, name: str, attempt: int, text: str, following: str) -> dict[str, Any]:
         text, following = (literal(words)[:TEXT_CHARACTERS] for words in (text, following))
         told = {
             "ID": name,
@@ -107,18 +123,11 @@ class Notifier:
             "NAME": self._name,
             "ATTEMPT": str(attempt),
         }
-        job = {
+        return {
             "command": self._command,
             "text": f"{literal(self._name)}, attempt {attempt}: {text}\n",
             "environment": {f"BITWATCH_ALERT_{key}": value for key, value in told.items()},
         }
-        if len(self._waiting) < WAITING:
-            self._waiting.append(job)
-        elif name.startswith("run-"):  # how it ended is worth more than what was wrong before
-            self._waiting[-1] = job
-        else:
-            self._write_down(name, f"not told: {WAITING} others wait for the command already")
-        self._go_on()
 
     def _go_on(self) -> None:
         if self._waiting and not self._current:
@@ -127,9 +136,12 @@ class Notifier:
     def _start(self, jobs: list[dict[str, Any]]) -> None:
         """What is told goes by a file that nobody else can open: untrusted text is in no command
         line, and neither is the command, which may hold a secret."""
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        file = os.memfd_create("told")
+        opened: list[int] = []
         try:
+            reading, writing = os.pipe2(os.O_CLOEXEC)
+            opened += [writing, reading]
+            file = os.memfd_create("told")
+            opened.append(file)
             with open(file, "wb", closefd=False) as lines:
                 lines.write(b"".join(json.dumps(job).encode() + b"\n" for job in jobs))
             os.lseek(file, 0, os.SEEK_SET)
@@ -146,13 +158,14 @@ class Notifier:
                 setsigmask=[],
                 setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
             )
-        except OSError as error:  # too many processes, say
-            os.close(reading)
-            self._write_down(_id(jobs[0]), f"not told: {error.strerror}")
+            opened.remove(reading)
+        except OSError as error:  # too many processes or files, say
+            for job in jobs:
+                self._write_down(_id(job), f"not told: {error.strerror}")
             return
         finally:
-            os.close(writing)
-            os.close(file)
+            for fd in opened:
+                os.close(fd)
         self.pids.add(self._current)
         os.set_blocking(reading, False)
         self._pipe = reading
@@ -192,7 +205,9 @@ class Notifier:
         if self._waiting:
             jobs = [{**job, "after": self._current} for job in self._waiting]
             self._waiting.clear()
-            os.close(self._pipe)
+            if self._pipe >= 0:
+                os.close(self._pipe)
+                self._pipe = -1
             self._start(jobs)
         self._journal = None
 

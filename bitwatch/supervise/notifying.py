@@ -50,6 +50,8 @@ def _wait_for(pid: int) -> None:
 def run(job: dict[str, Any], limit_s: float = LIMIT_S) -> dict[str, str]:
     """`how` is empty when all went well."""
     added = job["environment"]
+    environment = {**os.environ, **added}
+    environment.pop("PYTHONSAFEPATH", None)  # it is for our imports, not for the user's
     reading, writing = os.pipe2(os.O_CLOEXEC)
     text = os.memfd_create("text")
     with open(text, "wb", closefd=False) as file:
@@ -59,7 +61,7 @@ def run(job: dict[str, Any], limit_s: float = LIMIT_S) -> dict[str, str]:
         pid = os.posix_spawn(
             "/bin/sh",
             ["sh", "-c", job["command"]],
-            {**os.environ, **added},
+            environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, text, 0),
                 (os.POSIX_SPAWN_DUP2, writing, 1),
@@ -96,7 +98,7 @@ def _wait(pid: int, reading: int, deadline: float) -> tuple[int | None, bool, by
         if left <= 0 and not killed:
             late, killed = status is None, True
             deadline = time.monotonic() + KILLED_S
-            _end(pid)
+            _end(pid, is_reaped=status is not None)
         elif left <= 0:
             return status, late, said
         if select.select(watched, [], [], min(max(left, 0.0), LOOK_S))[0]:
@@ -111,12 +113,15 @@ def _wait(pid: int, reading: int, deadline: float) -> tuple[int | None, bool, by
             return status, late, said
 
 
-def _end(session: int) -> None:
-    """What is in its session. What has left that on purpose is no more of it."""
+def _end(session: int, *, is_reaped: bool) -> None:
+    """What is in its session. What has left that on purpose is no more of it. Once the shell has
+    been reaped its number can be that of another session, but whatever it has started is below us."""
     from bitwatch.sense import processes
 
-    for stat in processes.scan().values():
-        if stat.session == session:
+    table = processes.scan()
+    below = {stat.key for stat in processes.descendants(table, {os.getpid()})}
+    for stat in table.values():
+        if stat.session == session and (not is_reaped or stat.key in below):
             processes.send_signal(stat.pid, stat.starttime, signal.SIGKILL)
 
 

@@ -27,6 +27,7 @@ class Sensor:
         self._rest = b""
         self._heard = self._started = self._told = 0.0
         self._starts = 0
+        self._refused_at: float | None = None  # when the newest start was not allowed
         self._current = 0
         self._silent = ""  # why nothing is heard of the GPUs
         self._known: list[Gpu] = []
@@ -34,22 +35,13 @@ class Sensor:
         self.pids: dict[int, int] = {}
 
     def start(self, selector: selectors.BaseSelector) -> None:
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        command = [
-            sys.executable, "-m", "bitwatch.sense.gpus", str(self._interval_s), str(os.getpid()),
-        ]  # fmt: skip
-        self._current = os.posix_spawn(
-            command[0],
-            command,
-            dict(os.environ),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, writing, 1),
-            ],
-            setsid=True,
-            setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM],
-        )
-        os.close(writing)
+        """Where no more processes or files are allowed, `check` tries again later."""
+        try:
+            self._current, reading = self._spawn()
+        except OSError:
+            self._refused_at = time.monotonic()
+            return
+        self._refused_at = None
         stat = processes.read_stat(self._current)
         self.pids[self._current] = stat.starttime if stat else 0
         os.set_blocking(reading, False)
@@ -57,6 +49,31 @@ class Sensor:
         self._heard = self._started = time.monotonic()
         self._starts += 1
         selector.register(reading, selectors.EVENT_READ, "sensor")
+
+    def _spawn(self) -> tuple[int, int]:
+        """The child, and where to read what it says."""
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        command = [
+            sys.executable, "-m", "bitwatch.sense.gpus", str(self._interval_s), str(os.getpid()),
+        ]  # fmt: skip
+        try:
+            pid = os.posix_spawn(
+                command[0],
+                command,
+                dict(os.environ),
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, writing, 1),
+                ],
+                setsid=True,
+                setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGTERM],
+            )
+        except OSError:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        return pid, reading
 
     def read(self, selector: selectors.BaseSelector) -> list[events.Gpus]:
         """What it has said since. A closed pipe means that it has ended."""
@@ -96,10 +113,11 @@ class Sensor:
             self._close(selector)
             self.stop()
             self._silent, self._told = "a call of the driver hangs", 0.0
+        wanted = bool(self._silent) or self._refused_at is not None
+        if wanted and self._pipe < 0 and self._may_start(now):
+            self.start(selector)
         if not self._silent:
             return []
-        if self._pipe < 0 and self._may_start(now):
-            self.start(selector)
         if now - self._told < SILENT_S:
             return []
         self._told = now
@@ -108,6 +126,8 @@ class Sensor:
 
     def _may_start(self, now: float) -> bool:
         """A child that hangs may be impossible to end: it must not become one a minute."""
+        if self._refused_at is not None and now - self._refused_at < SILENT_S:
+            return False
         if self._starts <= RESTARTS:
             return True
         return not self.pids and now - self._started >= CALM_S

@@ -167,7 +167,7 @@ class Supervisor:
         if self.stalls.look(view, self.follower.state, now):
             self.follower.poll()
             view = self._view()  # in which they may be found to compile
-        self.watch.look(view, now, self.surroundings.look())
+        self.watch.look(view, now, self.surroundings.look(view))
         self.look_for_stop()
 
     def _look(self) -> None:
@@ -251,7 +251,8 @@ class Supervisor:
             state, cause = "failed", self.refused
         if state == "failed" and not (self.agent_exit and self.agent_exit.signal):
             self.follower.poll()  # who died first, and how, is known only now
-            self.watch.look(self._view(), time.time(), self.surroundings.look())
+            seen = self._view()
+            self.watch.look(seen, time.time(), self.surroundings.look(seen))
         self.watch.look(View(attempt=self.attempt), time.time())
         ending.write(
             self.run,

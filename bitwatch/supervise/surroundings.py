@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bitwatch.config import Config
 from bitwatch.record.rundir import RunDir
+from bitwatch.record.view import View
 from bitwatch.sense import session, shared_memory
 from bitwatch.supervise.disks import Disks, folders_of
 from bitwatch.supervise.watch_deaths import Logs
@@ -16,6 +17,6 @@ class Surroundings:
         self._logs = Logs(run.logs(attempt))
         self._disks = Disks(folders_of(run, config))
 
-    def look(self) -> Around:
-        free_mib, rooms = shared_memory.free_mib(), self._disks.look()
+    def look(self, view: View) -> Around:
+        free_mib, rooms = shared_memory.free_mib(), self._disks.look(view)
         return Around(free_mib, self._session, self._logs, rooms=rooms)

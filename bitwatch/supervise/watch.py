@@ -19,6 +19,7 @@ from bitwatch.record.view import View
 from bitwatch.supervise import grace
 from bitwatch.supervise.watch_deaths import about_deaths, lost_workers
 from bitwatch.supervise.watch_disk import Low, at_once
+from bitwatch.supervise.watch_gpus import IDS as OF_GPUS
 from bitwatch.supervise.watch_gpus import Cards, about_gpus
 from bitwatch.supervise.watch_loss import UNKNOWN, Losses, Rule
 from bitwatch.supervise.watch_model import another_model, lowered
@@ -170,6 +171,8 @@ class Watch:
                 self._journal.write(alert)
                 self._raised[alert.id] = alert
         for gone in self._raised.keys() - present.keys():
+            if gone.startswith(OF_GPUS) and not around.gpus.is_new:
+                continue  # nothing has been heard of it since
             text = self._raised.pop(gone).text
             self._journal.write(
                 events.Alert(id=gone, attempt=view.attempt, text=text, cleared=True)
@@ -180,7 +183,7 @@ def _rule(config: Config) -> Rule:
     return Rule(config.train.on_not_finite, config.train.skip_outliers)
 
 
-def _told(alert: events.Alert) -> tuple[str, str, int]:
+def _told(alert: events.Alert) -> tuple[str, str, str, int]:
     """What makes it worth writing again. Evidence counts when there is more or less of it: a
     reader's pid changes with every epoch, and each change would be a line in the journal."""
-    return alert.text, alert.next, len(alert.evidence)
+    return alert.severity, alert.text, alert.next, len(alert.evidence)

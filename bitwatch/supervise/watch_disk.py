@@ -70,6 +70,7 @@ class Low:
 
     def __init__(self) -> None:
         self._levels: dict[str, int] = {}
+        self._fits = True
 
     def look(self, view: View, rooms: Sequence[Room], most: int) -> list[events.Alert]:
         found = low(view, rooms, most, self._levels)
@@ -77,7 +78,9 @@ class Low:
         self._levels = {
             what: min(level, self._levels.get(what, level)) for what, level in levels.items()
         }
-        return list(alert(view, found, self._levels))
+        alerts = list(alert(view, found, self._levels, ENOUGH if not self._fits else 1.0))
+        self._fits = all(one.severity != "error" for one in alerts)
+        return alerts
 
 
 def _level(free_bytes: int) -> int:
@@ -89,14 +92,14 @@ def _level(free_bytes: int) -> int:
 
 
 def alert(
-    view: View, found: Mapping[str, tuple[Room, Need]], levels: Mapping[str, int]
+    view: View, found: Mapping[str, tuple[Room, Need]], levels: Mapping[str, int], enough: float
 ) -> Iterator[events.Alert]:
-    """One, of the worst: an error where the very next checkpoint does not fit."""
+    """One, of the worst: an error where the very next checkpoint does not fit, `enough` times."""
     if not found:
         return
     what = CHECKPOINTS if CHECKPOINTS in found else next(iter(found))
     room, need = found[what]
-    fits = what == CHECKPOINTS and room.free_bytes >= need.each_bytes
+    fits = what == CHECKPOINTS and room.free_bytes >= enough * need.each_bytes
     yield events.Alert(
         id=ID,
         severity="warning" if fits else "error",

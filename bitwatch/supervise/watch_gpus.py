@@ -3,6 +3,7 @@ the power supply, memory that has lost bits, and a driver that tells nothing any
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -13,21 +14,27 @@ from bitwatch.record.visible import in_order
 from bitwatch.supervise.watch_rows import of_attempt
 
 HELD_SAMPLES = 4  # in a row with held clocks, before they are told of
-FREE_SAMPLES = 10  # in a row without, before that is over: it goes to and fro around a threshold
+FREE_SAMPLES = 120  # in a row without, before that is over: heat comes and goes within a minute
+UNANSWERED_SAMPLES = 3  # in a row: a driver under load fails to answer now and then
 REALLY = 0.95  # of its highest clock: above that nothing is lost
 LOST, THROTTLED, ECC, SILENT = "gpu-lost", "gpu-throttled", "ecc-errors", "nvml-silent"
+IDS = LOST, THROTTLED, ECC, SILENT
 KERNEL_LOG = "look for Xid in the kernel log (`dmesg | grep -i xid`)"
 
 
 class Before(NamedTuple):
     """What the newest sample alone does not tell. By the number of a GPU: the last sample in which
     it answered, uncorrected errors of its memory when the attempt began, and why its clocks are
-    held down. `used`: those that processes of this attempt were seen on."""
+    held down. `unanswered`: those that have said nothing for some samples. `used`: those that
+    processes of this attempt were seen on. `is_new`: whether the newest sample is of this attempt
+    and of this supervisor."""
 
     answered: Mapping[int, Gpu] = {}
     uncorrected: Mapping[int, int] = {}
     held: Mapping[int, tuple[str, ...]] = {}
+    unanswered: frozenset[int] = frozenset()
     used: frozenset[int] = frozenset()
+    is_new: bool = True
 
 
 NOTHING = Before()
@@ -39,6 +46,7 @@ class Cards:
     def __init__(self) -> None:
         self._attempt = 0
         self._sampled = 0.0
+        self._since = 0.0  # what was sampled before is what somebody else has seen
         self._adopted: set[str] = set()
         self._forget()
 
@@ -48,13 +56,16 @@ class Cards:
         self._reasons: dict[int, tuple[str, ...]] = {}
         self._held: dict[int, int] = {}  # samples in a row
         self._free: dict[int, int] = {}
+        self._unanswered: dict[int, int] = {}
         self._told: set[int] = set()
         self._used: set[int] = set()
+        self._is_new = False
 
     def adopt(self, raised: Iterable[str]) -> None:
         """Ids that an earlier supervisor of the attempt has raised: what had grown then is no
         beginning now."""
-        self._adopted = {id for id in raised if id.startswith((ECC, THROTTLED))}
+        self._since = time.time()
+        self._adopted = {id for id in raised if id.startswith((ECC, THROTTLED, LOST))}
 
     def note(self, view: View) -> Before:
         if view.attempt != self._attempt:
@@ -62,14 +73,33 @@ class Cards:
                 self._adopted = set()
             self._attempt = view.attempt
             self._forget()
-        if view.gpus is not None and view.gpus.source == "nvml" and view.gpus.t > self._sampled:
+        if view.gpus is None:  # a run that is over, or of which nothing is known yet
+            return self._before()
+        if not self._is_new and view.gpus.t < max(self._since, view.attempt_started or 0.0):
+            return NOTHING._replace(is_new=False)
+        self._is_new = True
+        if view.gpus.source == "nvml" and view.gpus.t != self._sampled:
             self._sampled = view.gpus.t
             own = {row.pid for row in of_attempt(view)}
+            silent = view.gpus.note.startswith(NO_ANSWER)
             for gpu in view.gpus.gpus:
                 if gpu.error is None:
+                    self._unanswered[gpu.index] = 0
+                    self._adopted.discard(f"{LOST}-{gpu.index}")
                     self._note(gpu, own)
+                elif not silent:
+                    self._unanswered[gpu.index] = self._unanswered.get(gpu.index, 0) + 1
+        return self._before()
+
+    def _before(self) -> Before:
         held = {index: self._reasons[index] for index in self._told}
-        return Before(self._answered, self._uncorrected, held, frozenset(self._used))
+        unanswered = frozenset(
+            index
+            for index, samples in self._unanswered.items()
+            if samples >= UNANSWERED_SAMPLES or (samples and f"{LOST}-{index}" in self._adopted)
+        )
+        used = frozenset(self._used)
+        return Before(self._answered, self._uncorrected, held, unanswered, used)
 
     def _note(self, gpu: Gpu, own: set[int]) -> None:
         index = gpu.index
@@ -104,6 +134,8 @@ def held_down(gpu: Gpu) -> tuple[str, ...]:
 def about_gpus(view: View, before: Before = NOTHING) -> Iterator[events.Alert]:
     if view.gpus is None or view.gpus.source != "nvml" or view.device != "cuda":
         return
+    if not before.is_new:
+        return
     silent = view.gpus.note.startswith(NO_ANSWER)
     if silent:
         yield _silent(view.gpus.note)
@@ -111,7 +143,7 @@ def about_gpus(view: View, before: Before = NOTHING) -> Iterator[events.Alert]:
     for gpu in view.gpus.gpus:
         if gpu.index not in wanted:
             continue
-        if gpu.lost or (gpu.error and not silent):
+        if gpu.lost or (gpu.error and not silent and gpu.index in before.unanswered):
             yield _lost(gpu, before.answered.get(gpu.index))
         elif gpu.index in before.held:
             last = before.answered.get(gpu.index, gpu)

@@ -9,28 +9,34 @@ from bitwatch.record import events
 from bitwatch.record.view import View
 from bitwatch.text import clock
 
-RECORDS = 5  # of rank 0, that a rank has not followed
+RECORDS = 5  # of others, that a rank has not followed
 LATE_S = 60.0  # and for so long
+LATE_RECORDS = 2.0  # or for as long as so many records take
 NAMED = 8
+STATES = ("starting", "running", "stalled")  # as rank 0 has it, which may be the one that is silent
 
 
 def stale(view: View, now: float) -> Iterator[events.Alert]:
-    """Ranks take every step together: who tells of none while others tell of five works, but
+    """Ranks take every step together: who tells of none while another one tells of five works, but
     cannot write. Who has ended, and a training of which only one file is known, is not meant."""
-    if view.foreign or view.state != "running" or len(view.recent) < RECORDS:
+    if view.foreign or view.state not in STATES:
         return
-    telling = max(view.rank_steps.values(), key=lambda step: step.t, default=None)
-    if telling is None or now - telling.t > LATE_S:
-        return  # then nobody moves, which is another alert
-    limit = view.recent[-RECORDS]
+    telling = max(view.rank_steps.values(), key=lambda step: (step.step, step.t), default=None)
+    if telling is None:
+        return
+    every = max(1, view.log_every)
+    late_s = max(LATE_S, LATE_RECORDS * every * (telling.step_s or 0.0))
+    if now - telling.t > late_s:
+        return  # then nobody moves, or all evaluate, save or compile
+    began = view.rank_firsts.get(telling.rank, telling)
     late: dict[int, events.Step | None] = {}
     for rank in range(view.ranks):
-        newest = view.rank_steps.get(rank)
         if rank in view.last_words or rank == telling.rank:
             continue
-        since = newest.t if newest else view.recent[0].t
-        behind = newest is None or newest.step < limit.step
-        if behind and telling.t - since > LATE_S:
+        newest = view.rank_steps.get(rank)
+        behind = telling.step - (newest or began).step >= RECORDS * every
+        since = newest.t if newest else (view.attempt_started or began.t)
+        if behind and telling.t - since > late_s:
             late[rank] = newest
     if not late:
         return

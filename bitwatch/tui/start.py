@@ -96,6 +96,7 @@ def replay(playing: Replay, chosen: Look | None = None) -> Left:
     from bitwatch.tui.app import Bitwatch
     from bitwatch.tui.screens.replay import ReplayDashboard
 
+    greys_if_dumb()
     chosen = chosen or look()
     app = Bitwatch(
         playing,
@@ -104,6 +105,7 @@ def replay(playing: Replay, chosen: Look | None = None) -> Left:
         chosen.wanted,
         chosen.complaints,
         dashboard=lambda run, host, first: ReplayDashboard(playing, host, first),
+        wishes=chosen.wishes._replace(keeping=None),  # how it is left is kept of live runs alone
     )
     playing.start()
     error = _run(app)

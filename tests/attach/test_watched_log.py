@@ -75,6 +75,20 @@ def test_a_loss_that_is_not_finite_is_an_alert_and_told_by_the_users_command(
     assert "the loss is not finite (nan): step 10" in told.read_text()
 
 
+def test_a_training_that_begins_again_is_not_told_as_one_that_failed(
+    home: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    monkeypatch.setenv(notify.HANDED_DOWN, f"cat >> {told}")
+    run = foreign.of_log(home, log)
+    with watching(run) as watcher:
+        watcher._begin_attempt(Restart("its launcher starts its ranks again", ("failed", "first")))
+        assert seen(run).attempt == 2 and not watcher._notifier.pids
+        watcher._end("failed", "second")
+        until(lambda: told.exists() and told.read_text(), "the command to be run")
+    assert "attempt 2: the run failed: second" in told.read_text()
+
+
 def test_a_log_that_stands_still_is_stalled_and_then_lost(home: Path, log: Path) -> None:
     run = foreign.of_log(home, log)
     with watching(run):

@@ -218,3 +218,21 @@ def test_a_screen_gets_a_picture_of_its_own_and_more_of_it_later(tmp_path: Path)
     second = reading.snapshot().view.gpu_history
     assert len(second.recent["GPU-0"].times) == 601 and len(first.recent["GPU-0"].times) == 1
     assert second is not reading.state.gpu_history
+
+
+def test_a_clock_that_is_set_back_freezes_nothing(tmp_path: Path) -> None:
+    """What stands later in the file counts, and the history of before is given up."""
+    run = _run(tmp_path)
+    path = run.samples / "2027-01-15T08.jsonl"
+    write(path, [gpus(T + second) for second in range(3)])
+    follower = Follower(run)
+    follower.poll()
+    with path.open("ab") as file:
+        for back_s in (1000.0, 999.0, 998.0):
+            file.write(codec.encode(gpus(T - back_s)) + codec.encode(ranks(T - back_s)))
+    follower.poll()
+    samples, history = follower.state.samples, follower.state.gpu_history
+    assert samples.gpus and samples.processes
+    assert samples.gpus.t == samples.processes.t == T - 998
+    assert history.answered == samples.gpus
+    assert history.recent["GPU-0"].times == [T - 1000, T - 999, T - 998]

@@ -27,6 +27,17 @@ def test_only_the_last_two_hours_stay(tmp_path: Path) -> None:
     assert len(records) == 3
 
 
+def test_when_the_clock_is_set_back_the_latest_file_has_the_latest_sample(tmp_path: Path) -> None:
+    for back_h in (0, 5, 6):  # the last by a supervisor that comes later
+        writer = SampleWriter(tmp_path)
+        writer.write(events.Gpus(t=MIDNIGHT - 3600.0 * back_h, note="before"))
+        writer.write(events.Gpus(t=MIDNIGHT - 3600.0 * (back_h + 2), note=f"{back_h}"))
+        writer.close()
+        (file,) = tmp_path.iterdir()
+        last = read_all(file)[0][-1]
+        assert isinstance(last, events.Gpus) and last.note == f"{back_h}"
+
+
 def test_a_missing_folder_costs_samples_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "samples").write_text("a file where the folder should be")
     writer = SampleWriter(tmp_path / "samples")

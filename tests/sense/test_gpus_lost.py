@@ -181,6 +181,30 @@ def test_a_call_that_hangs_costs_one_gpu_until_it_comes_back(standin: Standin) -
         until(lambda: sensing.next() and len(os.listdir(threads)) == 2, "one thread to go on")
 
 
+WAITS_AT_3 = """
+import time
+gpus.HANG_S, seen, read = 0.3, {}, gpus.Card.read
+def waiting(card, number, of):
+    told = read(card, number, of)
+    seen[told.index] = card
+    while told.index == 3 and seen[2].hangs:
+        time.sleep(0.01)
+    return told
+gpus.Card.read = waiting
+"""
+
+
+def test_a_call_that_comes_back_within_a_sample_is_no_answer_in_it(standin: Standin) -> None:
+    """The sample has passed that GPU over, so what it knows of it is old."""
+    with Sensing(standin, WAITS_AT_3) as sensing:
+        assert sensing.next().gpus[2].power_w != 30.0
+        standin.set(2, power_w="hangs")
+        sensing.find(lambda r: r.gpus[2].error, "the call that hangs")
+        standin.set(2, power_w=30)
+        back = sensing.find(lambda r: not r.gpus[2].error, "its return")
+        assert back.gpus[2].power_w == 30.0
+
+
 def test_a_sensor_that_is_silent_is_replaced_and_the_gpus_are_not_forgotten(
     standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -13,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from bitwatch import config as configuration
-from bitwatch.record import events
+from bitwatch.record import events, rundir
 from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from bitwatch.strict import ConfigError
-from bitwatch.supervise import launch, notify
+from bitwatch.supervise import launch, notify, notifying
 from bitwatch.supervise.notify import WAITING, Notifier
 from bitwatch.supervise.reaper import Exit
 from bitwatch.supervise.spared import Spared
-from tests.conftest import until
+from tests.conftest import alive, until
 from tests.supervise.standins import Standins, of
 
 BAD = events.Alert(id="gpu-lost", severity="error", text="GPU 3 is gone", next="look", attempt=2)
@@ -169,6 +172,39 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -
     assert stat is None or stat.state in "ZX"
 
 
+def test_what_it_left_running_is_ended_when_its_shell_is_gone_and_nobody_else(
+    tmp_path: Path,
+) -> None:
+    """By then the number of its session may be that of somebody else's."""
+    pids = tmp_path / "pids"
+    job = {
+        "command": f"sleep 600 > /dev/null 2>&1 & echo $! > {pids}",
+        "text": "x\n",
+        "environment": {"BITWATCH_ALERT_ID": "x"},
+    }
+    told = subprocess.run(
+        [sys.executable, "-m", "bitwatch.supervise.notifying", "0.5"],
+        input=json.dumps(job).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert json.loads(told.stdout)["how"] == ""
+    stat = processes.read_stat(int(pids.read_text()))
+    assert stat is None or stat.state in "ZX"
+    begin = (
+        "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True,"
+        " stdout=subprocess.DEVNULL).pid)"
+    )
+    words = [sys.executable, "-c", begin]
+    stranger = processes.read_stat(int(subprocess.check_output(words, stderr=subprocess.DEVNULL)))
+    assert stranger is not None and stranger.session == stranger.pid
+    try:
+        notifying._end(stranger.session, is_reaped=True)
+        assert alive(stranger.key)
+    finally:
+        assert processes.send_signal(*stranger.key, signal.SIGKILL)
+
+
 def test_nothing_is_run_without_a_command(run: RunDir, told: Told) -> None:
     notifier = told("")
     notifier.hear(BAD)
@@ -192,6 +228,87 @@ def test_at_the_end_what_waits_is_told_by_who_goes_on_alone(
             file.write("\n")
         until(lambda: out.exists() and name in out.read_text(), f"{name} to be told")  # noqa: B023
     until(lambda: not reap(notifier), "both to end")
+
+
+@contextlib.contextmanager
+def few_files(left: int) -> Iterator[None]:
+    """So many more can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    held: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(left):
+            os.close(held.pop())
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_what_could_not_be_started_is_written_down_and_harms_nothing(
+    run: RunDir, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    notifier = told(f"echo $BITWATCH_ALERT_ID >> {out}")
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as refused:
+        refused.setattr(sys, "executable", "/nowhere/python")
+        notifier.hear(BAD)
+        assert failures(run) == [("gpu-lost", "not told: No such file or directory")]
+    for left in (1, 2):  # not enough for a pipe, nor for a pipe and what is told
+        with few_files(left):
+            notifier.hear(events.Alert(id=f"bad-{left}", severity="error", text="x", attempt=2))
+        assert failures(run)[left] == (f"bad-{left}", "not told: Too many open files")
+    assert os.listdir("/proc/self/fd") == before
+    notifier._waiting.append(notifier._job("ecc-errors", 2, "x", "y"))
+    notifier.leave(lambda: reap(notifier), limit_s=0.0)
+    finish(notifier)
+    assert out.read_text().split() == ["ecc-errors"]
+
+
+def test_the_command_imports_as_the_user_does(run: RunDir, told: Told, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    notifier = told(f"echo safe=$PYTHONSAFEPATH > {out}")
+    notifier.hear(BAD)
+    finish(notifier)
+    assert out.read_text() == "safe=\n"
+
+
+def test_an_error_of_the_next_attempt_is_told_again(
+    run: RunDir, told: Told, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    notifier = told(f"echo $BITWATCH_ALERT_ID $BITWATCH_ALERT_ATTEMPT >> {out}")
+    for attempt in (2, 3):
+        notifier.hear(events.AttemptStarted(attempt=attempt))
+        notifier.hear(events.Alert(**{**as_dict(BAD), "attempt": attempt}))
+        notifier.hear(events.AttemptEnded(attempt=attempt, state="failed"))
+        notifier.hear(events.RunEnded(state="failed"))
+    finish(notifier)
+    assert out.read_text().splitlines() == [
+        "gpu-lost 2", "run-failed 2", "gpu-lost 3", "run-failed 3",
+    ]  # fmt: skip
+
+
+def test_of_a_training_of_others_only_a_failure_is_told(tmp_path: Path, told: Told) -> None:
+    """What is not said in its log is not known to be lost; and a log that begins again goes on."""
+    run = rundir.create(tmp_path / "runs", "theirs", foreign=True)
+    out = tmp_path / "told"
+    notifier = Notifier(f"echo $BITWATCH_ALERT_ID $BITWATCH_ALERT_ATTEMPT >> {out}", run)
+    notifier.journal(run)
+    notifier.hear(events.AttemptStarted(attempt=1))
+    notifier.hear(events.RunEnded(state="lost", cause="its log does not say how"))
+    notifier.goes_on = True
+    notifier.hear(events.RunEnded(state="failed", cause="its launcher starts its ranks again"))
+    assert not notifier.pids
+    notifier.goes_on = False
+    notifier.hear(events.RunEnded(state="failed"))
+    finish(notifier)
+    assert out.read_text().split() == ["run-failed", "1"]
 
 
 def test_what_the_command_starts_is_no_part_of_the_run(standins: Standins) -> None:

@@ -143,6 +143,15 @@ def test_new_evidence_is_written_and_another_pid_is_not(tmp_path: Path) -> None:
     ]
 
 
+def test_a_warning_that_becomes_an_error_is_written_again(tmp_path: Path) -> None:
+    watch = Watch(JournalWriter(tmp_path / "journal.jsonl"))
+    for severity in ("warning", "error", "error", "warning"):
+        problem = {"id": "gpu-memory", "severity": severity, "text": "t", "next": "n"}
+        watch.look(View(attempt=1, plan={"problems": [problem]}), NOW)
+    records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
+    assert [record.severity for record in records] == ["warning", "error", "warning"]
+
+
 def test_a_checkpoint_that_outlasts_the_grace_is_said_until_one_does_not() -> None:
     def saved(step: int, seconds: float, t: float) -> events.Checkpoint:
         return events.Checkpoint(step=step, seconds=seconds, bytes=3 << 20, path="/x", t=t)

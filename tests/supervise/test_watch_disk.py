@@ -82,9 +82,44 @@ def test_what_is_used_for_a_moment_is_not_missed() -> None:
     assert looked.rooms(9 * LOOKBACK_S) == ()  # no answer any more
 
 
+def test_a_slow_checkpoint_takes_room_only_while_it_is_written() -> None:
+    """Whether it is the first one or not: the room of before is what the next one has."""
+    for before in ([], [events.Checkpoint(step=1, bytes=14 * GIB, seconds=500.0)]):
+        looked = Disks({CHECKPOINTS: Path("/")})
+        times = [5.0 * n for n in range(400)]  # it is written from 300 to 900
+        for now in times:
+            saving = 300.0 <= now < 900.0
+            free = 20 * GIB if not saving else 6 * GIB
+            looked._seen[CHECKPOINTS].append((now, free))
+            looked.note(view(checkpoints=before, phase="checkpoint" if saving else "train"), now)
+            for one in looked.rooms(now):
+                assert one.free_bytes == 20 * GIB, now
+        assert len(looked._seen[CHECKPOINTS]) < 250
+        looked._seen[CHECKPOINTS].extend([(2000.0, 6 * GIB), (3100.0, 6 * GIB), (3200.0, 6 * GIB)])
+        assert [one.free_bytes for one in looked.rooms(3200.0)] == [6 * GIB]
+
+
+def test_who_comes_while_a_checkpoint_is_written_waits_for_its_end() -> None:
+    looked = Disks({CHECKPOINTS: Path("/")})
+    for now in (0.0, 1.0, 100.0, 200.0, 300.0):
+        looked.note(view(phase="checkpoint"), now)
+        looked._seen[CHECKPOINTS].append((now + 0.5, 6 * GIB))
+        assert looked.rooms(now + 0.5) == ()
+    looked._seen[CHECKPOINTS].append((310.0, 20 * GIB))
+    looked.note(view(phase="train"), 310.0)
+    assert [one.free_bytes for one in looked.rooms(310.0)] == [20 * GIB]
+
+
+def test_an_error_that_hovers_stays_one() -> None:
+    low = Low()
+    one = view(checkpoints=SAVED[:1])
+    said = [low.look(one, room(gib), 3)[0].severity for gib in (20, 13.5, 14.5, 13.5, 20)]
+    assert said == ["warning", "error", "error", "error", "warning"]
+
+
 def test_room_is_that_of_the_nearest_folder_there_is(tmp_path: Path) -> None:
     looked = Disks({RUN: tmp_path, CHECKPOINTS: tmp_path / "not" / "there"})
-    looked.look()
+    looked.look(view())
     until(lambda: len(looked._seen[CHECKPOINTS]) == 1, "the disks to be looked at")
     known = {what: seen[0][1] for what, seen in looked._seen.items()}
     assert known[RUN] > 0 and abs(known[RUN] - known[CHECKPOINTS]) < GIB

@@ -3,6 +3,7 @@ a journal."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ from bitwatch.record.gpu import Gpu
 from bitwatch.record.journal import JournalReader, JournalWriter
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.supervise.watch import Watch
-from bitwatch.supervise.watch_gpus import FREE_SAMPLES, HELD_SAMPLES, held_down
+from bitwatch.supervise.watch_gpus import (
+    FREE_SAMPLES,
+    HELD_SAMPLES,
+    UNANSWERED_SAMPLES,
+    held_down,
+)
 from tests.nvml.standin import Standin
 from tests.sense.gpu_reading import Sensing
 
@@ -94,7 +100,8 @@ def test_a_lost_gpu_and_a_silent_driver_are_told_until_they_are_back(
             ("memory_used_mib", "utilization_percent", "temperature_c", "power_w"), "error 999"
         )
         standin.set(1, **answers_nothing)
-        watched.look(sensing.find(lambda r: r.gpus[1].error, "a GPU without an answer"))
+        unanswered = sensing.find(lambda r: r.gpus[1].error, "a GPU without an answer")
+        watched.look(unanswered, samples=UNANSWERED_SAMPLES)
         assert watched.standing["gpu-lost-1"].text == "GPU 1 does not answer"
 
 
@@ -174,6 +181,7 @@ def test_a_later_supervisor_of_the_attempt_keeps_what_was_told(tmp_path: Path) -
     assert set(first.standing) == {"ecc-errors-0", "gpu-throttled-0"}
     second = Watched(tmp_path)
     second.watch.adopt(first.standing.values())
+    second._t = time.time() + 1.0
     assert not any(alert.cleared for alert in second.look(bad, samples=3))
     cleared = second.look(cards(msgspec.structs.replace(FINE, ecc_uncorrected=3)), FREE_SAMPLES)
     assert [alert.id for alert in cleared] == ["gpu-throttled-0"]
@@ -217,3 +225,54 @@ def test_where_its_processes_were_seen_is_what_a_run_uses(watched: Watched) -> N
     hot = [msgspec.structs.replace(HOT, index=0), *gpus[1:4], *all_lost(6)[4:]]
     watched.look(hot, samples=HELD_SAMPLES)
     assert set(watched.standing) == {"gpu-lost-4", "gpu-lost-5"}
+
+
+def test_what_was_sampled_before_the_attempt_is_not_told_of_it(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, attempt_started=1002.5)
+    assert watched.look(all_lost(4), samples=2) == []
+    assert watched.look(events.Gpus(note="NVML does not answer: it hung")) != []  # of this one
+    assert set(watched.standing) == {"nvml-silent"}
+    watched.view.attempt, watched.view.attempt_started = 2, 1006.5
+    assert [alert.cleared for alert in watched.look(cards(), samples=2)] == []
+    assert [alert.id for alert in watched.look(all_lost(4), samples=1)] == []
+    assert set(watched.standing) == {"nvml-silent"}
+    watched.look(all_lost(1), samples=1)
+    assert set(watched.standing) == {"gpu-lost-0"}
+
+
+def test_a_later_supervisor_waits_for_a_sample_of_its_own(tmp_path: Path) -> None:
+    first = Watched(tmp_path)
+    first.look(all_lost(1))
+    assert set(first.standing) == {"gpu-lost-0"}
+    second = Watched(tmp_path)
+    second.watch.adopt(first.standing.values())
+    assert second.look(all_lost(4)) == []  # from before: neither raised nor cleared
+    second._t = time.time() + 1.0
+    assert [(alert.id, alert.cleared) for alert in second.look(cards())] == [("gpu-lost-0", True)]
+
+
+def test_a_gpu_that_does_not_answer_once_is_no_error(watched: Watched) -> None:
+    mute = Gpu(index=0, error="does not answer (Unknown Error)")
+    for _ in range(3):
+        assert watched.look(cards(mute), samples=UNANSWERED_SAMPLES - 1) == []
+        assert watched.look(cards()) == []
+    (alert,) = watched.look(cards(mute), samples=UNANSWERED_SAMPLES)
+    assert (alert.id, alert.text) == ("gpu-lost-0", "GPU 0 does not answer")
+    (cleared,) = watched.look(cards())
+    assert cleared.cleared
+
+
+def test_heat_that_comes_and_goes_every_minute_is_one_alert(watched: Watched) -> None:
+    """A pair of lines each time would fill the journal in the weeks of a run."""
+    watched.look(cards(HOT), samples=HELD_SAMPLES)
+    for _ in range(3):
+        assert watched.look(cards(), samples=60) == []
+        assert watched.look(cards(HOT), samples=HELD_SAMPLES) == []
+    assert set(watched.standing) == {"gpu-throttled-0"}
+
+
+def test_the_rules_go_on_when_the_clock_is_set_back(watched: Watched) -> None:
+    assert watched.look(cards()) == []
+    watched._t -= 600.0
+    watched.look(cards(HOT), samples=HELD_SAMPLES)
+    assert set(watched.standing) == {"gpu-throttled-0"}

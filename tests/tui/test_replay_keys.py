@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -12,8 +14,9 @@ from textual.pilot import Pilot
 
 from bitwatch.attach.playing import Place, Played
 from bitwatch.attach.replay import REFUSED, Refusing, Replay
-from bitwatch.tui import keys
+from bitwatch.tui import keys, start
 from bitwatch.tui.app import Bitwatch
+from bitwatch.tui.looks import Wishes
 from bitwatch.tui.screens.replay import REFUSES, ReplayDashboard
 from bitwatch.tui.themes import load
 from tests.attach import played
@@ -179,3 +182,27 @@ async def test_the_moment_and_the_share_are_on_every_screen(
         await at.pilot.press("end")
         text = await at.until("the end", "REPLAY 60x", "100 %", at=DONE)
         assert played.moment(DONE, wide=size[0] >= 100) in text
+
+
+def test_the_users_keys_and_a_terminal_without_colours_count_in_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "")
+    seen: list[str] = []
+
+    async def press(app: Bitwatch) -> None:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press("f5")
+            seen.append(str(keys.given().get("help")))
+            seen.append(type(app.screen).__name__)
+        assert app.wishes.keeping is None  # what it is left with is not that of a living run
+
+    def run(app: Bitwatch) -> None:
+        asyncio.run(press(app))
+
+    monkeypatch.setattr(start, "_run", run)
+    chosen = start.Look(load()[0], "", [], Wishes(keys={"help": "f5"}))
+    start.replay(Replay(played.make(tmp_path / "runs"), 60.0, Clock()), chosen)
+    assert seen == ["f5", "Help"]
+    assert os.environ["NO_COLOR"] == "1"
