@@ -78,7 +78,9 @@ class Line:
         return "".join(text for text, _ in self.spans)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Line) and self.spans == other.spans and self.ground == other.ground
+        return self is other or (
+            isinstance(other, Line) and self.spans == other.spans and self.ground == other.ground
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -55,6 +55,7 @@ class ProcessPanel(RowList):
         self.backwards = False
         self.filter = FilterLine()
         self._beside: list[Row] = []
+        self._beside_of: object = None  # what they were made of
         self._own: dict[Key, Row] = {}
         self._columns: Columns | None = None
         self._arranged: object = None  # for what the rows and columns are
@@ -69,12 +70,15 @@ class ProcessPanel(RowList):
     def remember(self, view: View) -> None:
         """Their rows are made once a picture, however often it is drawn; and of hundreds only
         those that have changed."""
-        had = bool(self._beside)
-        self._beside = beside(view, self.others, self.now)
+        pids = [*(one.pid for one in self.others), *(one.pid for one in view.leftovers)]
+        gpu = family.gpu_memory(view) if pids else {}
+        of = self.others, view.leftovers, view.run, [gpu.get(pid) for pid in pids]
+        if other := of != self._beside_of:
+            self._beside_of, self._beside = of, beside(view, self.others, self.now)
         renewed = renew(view, self._beside, self.now, self._own) if self._own else None
         if renewed is None:
             self._own = own(view, self._beside, self.now, self._own)
-        if renewed is None or had or self._beside or not self._stands(renewed):
+        if renewed is None or other or not self._stands(renewed):
             self._arranged = None
 
     def _stands(self, renewed: Renewed) -> bool:
@@ -180,10 +184,7 @@ class ProcessPanel(RowList):
 
     def _ours(self) -> list[ProcessRow]:
         """Of the live attempt: what is known of the others is newer than the sample."""
-        if not self.others:
-            return self.view.processes
-        known = {other.key for other in self.others}
-        return [row for row in self.view.processes if row.key not in known]
+        return [row.process for row in self._own.values()]
 
     def _numbers(self, importance: int, *, short: bool = False) -> list[Part]:
         """How many there are that are not of the attempt."""
