@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -106,8 +107,9 @@ async def test_only_lines_that_changed_are_painted_again(monkeypatch: pytest.Mon
         monkeypatch.setattr(panel, "refresh", lambda *regions, **_: refreshed.extend(regions))
         panel.show(app.shown, views.NOW)
         assert refreshed == []
-        app.shown.processes[2].cpu_percent = 55.0
-        panel.show(app.shown, views.NOW)
+        processes = list(app.shown.processes)
+        processes[2] = msgspec.structs.replace(processes[2], cpu_percent=55.0)
+        panel.show(msgspec.structs.replace(app.shown, processes=processes), views.NOW)
         assert [region.height for region in refreshed] == [1]
 
 
