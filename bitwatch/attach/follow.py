@@ -23,6 +23,7 @@ from bitwatch.attach.others import Other, Others, with_leftovers
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.record.series import Copies
 from bitwatch.record.state import RunState
 from bitwatch.record.view import END_STATES, View, view
 from bitwatch.supervise import begin, leftovers
@@ -146,6 +147,7 @@ class Reading:
         self._leftovers_next = 0.0
         self._leftovers: tuple[events.ProcessStart, ...] = ()
         self._last: View | None = None
+        self._copies = Copies()
         self._watch = Others(run)
         self._home_is_read = False
         self._others: tuple[Other, ...] | None = None  # None before the first look
@@ -236,7 +238,7 @@ class Reading:
         else:
             lost = seen.supervisor == "gone" and not seen.foreign
             self._mode = "reconnecting" if lost else "live"
-        seen = apart(seen, self.run)
+        seen = apart(seen, self.run, self._copies)
         seen = with_leftovers(seen, self._others or (), now)
         if text := self._trouble or self._too_new:
             name = "record-unreadable" if self._trouble else "newer-version"
@@ -296,16 +298,17 @@ def too_new(run: RunDir) -> str:
     )
 
 
-def apart(seen: View, run: RunDir) -> View:
+def apart(seen: View, run: RunDir, copies: Copies) -> View:
     """A picture that another thread may look at while the state behind it is folded on."""
+    copies.begin()
     return msgspec.structs.replace(
         seen,
         run=seen.run or run.id,
         recent=list(seen.recent),
         gpu_history=seen.gpu_history.picture(),
-        loss=[(attempt, series.copy()) for attempt, series in seen.loss],
+        loss=[(attempt, copies.of(series)) for attempt, series in seen.loss],
         curves={
-            name: [(attempt, series.copy()) for attempt, series in curves]
+            name: [(attempt, copies.of(series)) for attempt, series in curves]
             for name, curves in seen.curves.items()
         },
     )

@@ -15,6 +15,7 @@ from bitwatch.attach import recorded_life
 from bitwatch.attach.follow import Snapshot, apart, too_new, trouble_with, with_alert
 from bitwatch.attach.recording import Ends, Recording
 from bitwatch.record.rundir import RunDir
+from bitwatch.record.series import Copies
 from bitwatch.record.view import View, view
 from bitwatch.text import duration
 
@@ -94,6 +95,7 @@ class Playing:
         self._read_from = self.at
         self._backwards = False
         self._said, self._said_until = "", 0.0
+        self._copies = Copies()
         self._too_new = too_new(run)
         self._trouble, self._look_next = "", 0.0
         self._last: View | None = None
@@ -187,7 +189,7 @@ class Playing:
         life = recorded_life.liveness(recording.state, self.at, silent=silent)
         seen = view(recording.state, self.at, life)
         seen = recorded_life.with_what_was_known(seen, recording.state, recording.minute, self.at)
-        return apart(seen, self.run)
+        return apart(seen, self.run, self._copies)
 
     def _place(self) -> Place:
         reading = None

@@ -45,7 +45,7 @@ def judged(view: View, now: float) -> dict[Key, Judged]:
         return {}
     ranks = max([view.ranks, *(rank + 1 for rank, _ in accounts)])
     workers = max([view.workers, 1, *(worker + 1 for _, worker in accounts)])
-    letters = {row.key: row.state for row in view.processes if row.state}
+    letters = {(row.pid, row.starttime): row.state for row in view.processes if row.state}
     return {
         (rank, worker): _judge(view, accounts.get((rank, worker)), letters, now)
         for rank in range(ranks)

@@ -20,7 +20,7 @@ class Series(msgspec.Struct):
     Values that are not finite are not drawn as values: `nonfinite` keeps the buckets' starts
     where they were, `nonfinite_count` how many there were, `first_nonfinite` the x of the
     first and `first_nonfinite_is` what it was (NaN, inf, -inf). `total` and `counts` give each
-    bucket's mean.
+    bucket's mean. `points` is how many were added: a curve that has as many is the same.
     """
 
     limit: int = LIMIT
@@ -35,11 +35,13 @@ class Series(msgspec.Struct):
     first_nonfinite: int | None = None
     first_nonfinite_is: str = ""
     last: tuple[int, float] | None = None
+    points: int = 0
 
     def add(self, x: int, value: float | None) -> None:
         """Adds one point; x may come in any order. None is no point at all."""
         if value is None:
             return
+        self.points += 1
         if self.last is None or x >= self.last[0]:
             self.last = (x, value)
         if not math.isfinite(value):
@@ -83,6 +85,7 @@ class Series(msgspec.Struct):
                 self.high[bucket] = max(self.high[bucket], highest)
                 self.total[bucket] = total
                 self.counts[bucket] += len(part)
+                self.points += len(part)
                 if self.last is None or xs[end - 1] >= self.last[0]:
                     self.last = (xs[end - 1], part[-1])
             else:
@@ -92,6 +95,7 @@ class Series(msgspec.Struct):
                 self.high[bucket] = max(self.high[bucket], highest)
                 self.total[bucket] = sum(part[1:], self.total[bucket])  # in the order of `add`
                 self.counts[bucket] += len(part) - 1
+                self.points += len(part) - 1
                 if self.last is None or xs[end - 1] >= self.last[0]:
                     self.last = (xs[end - 1], part[-1])
             at = end
@@ -140,3 +144,22 @@ class Series(msgspec.Struct):
                     self.total.append(total)
                     self.counts.append(count)
             self.nonfinite = sorted({x - x % self.width for x in self.nonfinite})
+
+
+class Copies:
+    """Copies for another thread, of curves that mostly stay as they are: those of the attempts
+    that are over are long, and copying all of them again costs more than all else of a picture."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[Series, Series]] = {}
+        self._now: dict[int, tuple[Series, Series]] = {}
+
+    def begin(self) -> None:
+        """With a next picture. What the one before it did not show is forgotten."""
+        self._before, self._now = self._now, {}
+
+    def of(self, series: Series) -> Series:
+        known = self._before.get(id(series))
+        copy = known[1] if known and known[1].points == series.points else series.copy()
+        self._now[id(series)] = series, copy
+        return copy

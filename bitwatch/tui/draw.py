@@ -38,7 +38,7 @@ class Line:
                 self.spans[-1] = (self.spans[-1][0] + text, role)
             else:
                 self.spans.append((text, role))
-            self.width += len(text) if text.isascii() and text.isprintable() else cell_len(text)
+            self.width += cells_of(text)
         return self
 
     def join(self, other: Line) -> Line:
@@ -65,7 +65,7 @@ class Line:
         line = Line(ground=self.ground)
         for text, role in self.spans:
             left = width - line.width
-            cells = cell_len(text)
+            cells = cells_of(text)
             if cells < left or (cells == left and (text, role) == self.spans[-1]):
                 line.add(text, role)
             else:
@@ -78,7 +78,9 @@ class Line:
         return "".join(text for text, _ in self.spans)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Line) and self.spans == other.spans and self.ground == other.ground
+        return self is other or (
+            isinstance(other, Line) and self.spans == other.spans and self.ground == other.ground
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -99,6 +101,11 @@ def over(line: Line, column: int, character: str, role: str) -> Line:
     return made
 
 
+def cells_of(text: str) -> int:
+    """How many cells a text takes; of most texts a character takes one."""
+    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
+
+
 def plain(text: str) -> str:
     """Untrusted text as harmless characters of a known width."""
     return literal(text).translate(SELECTORS)
@@ -111,7 +118,7 @@ def first_sentence(text: str) -> str:
 
 def clip(text: str, width: int) -> str:
     """At most `width` cells, with an ellipsis when something is missing."""
-    if cell_len(text) <= width:
+    if cells_of(text) <= width:
         return text
     if width <= 0:
         return ""
@@ -127,6 +134,8 @@ def clip(text: str, width: int) -> str:
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Exactly `width` cells."""
+    if text.isascii() and text.isprintable() and len(text) <= width:
+        return text.rjust(width) if right else text.ljust(width)
     text = clip(text, width)
     space = " " * max(0, width - cell_len(text))
     return space + text if right else text + space
@@ -134,7 +143,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 def middle(text: str, width: int) -> str:
     """At most `width` cells, cut in the middle: of a path both ends say most."""
-    if cell_len(text) <= width:
+    if cells_of(text) <= width:
         return text
     if width < 8:
         return clip(text, width)

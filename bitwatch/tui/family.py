@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from bitwatch.record.events import Reader
 from bitwatch.record.readers import Judged, judged
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.tui.draw import plain
 from bitwatch.tui.rows import LETTERS, SORT_KEYS, STATE_ROLES, Key, Row, contains, place, rank_of
+
+SHAPE = 5
 
 
 def rows(
@@ -58,12 +62,7 @@ def gpu_memory(view: View) -> dict[int, float]:
 def make(view: View, now: float, before: dict[Key, Row] | None = None) -> dict[Key, Row]:
     """The row of every process, in order, with the rows of its children, in order. Of `before`
     are taken those whose process is as it was, as most are."""
-    readers = {
-        (one.reader.pid, one.reader.starttime): one
-        for one in judged(view, now).values()
-        if one.reader
-    }
-    gpu = gpu_memory(view)
+    readers, gpu = _accounts(view, now), gpu_memory(view)
     before = before or {}
     made: dict[Key, Row] = {}
     for process in _in_order(view.processes, before):
@@ -90,6 +89,67 @@ def make(view: View, now: float, before: dict[Key, Row] | None = None) -> dict[K
         if parent is not None and parent is not row:
             parent.children.append(row)
     return made
+
+
+class Renewed(NamedTuple):
+    """The rows that are another than they were. `reshaped`: a column may be wider or narrower."""
+
+    rows: list[Row]
+    reshaped: bool
+
+
+def renew(view: View, now: float, made: dict[Key, Row]) -> Renewed | None:
+    """Brings the rows of the view before up to this one, each where it stands. None when a process
+    has come, gone, or changed places: then they are to be made anew."""
+    if len(view.processes) != len(made):
+        return None
+    readers, gpu = _accounts(view, now), gpu_memory(view)
+    due: dict[Key, ProcessRow] = {}
+    for process in view.processes:
+        key = process.pid, process.starttime
+        row = made.get(key)
+        if row is None:
+            return None
+        if row.process is not process:
+            if (process.ppid, place(process)) != (row.process.ppid, place(row.process)):
+                return None
+            due[key] = process
+        elif row.gpu_mib != gpu.get(process.pid):
+            due[key] = process
+    changed, reshaped = [], False
+    for key in due.keys() | (readers.keys() & made.keys()):
+        row, one = made[key], readers.get(key)
+        process = due.get(key, row.process)
+        one = one if process.role == "worker" else None
+        role, state = role_words(process, one.reader if one else None), _state(process, one)
+        if key not in due and (role, state) == (row.role, row.state):
+            continue
+        before = _looks(row)
+        row.process, row.gpu_mib = process, gpu.get(process.pid)
+        row.rss_mib, row.shared_mib = process.rss_mib, process.shared_mib
+        row.cpu_percent = process.cpu_percent
+        row.role, row.state, row.tone = role, state, STATE_ROLES.get(state, "quiet")
+        after = _looks(row)
+        if before != after:
+            changed.append(row)
+            reshaped = reshaped or before[:SHAPE] != after[:SHAPE]
+    return Renewed(changed, reshaped)
+
+
+def _looks(row: Row) -> tuple[object, ...]:
+    """All that is drawn of a row; the first `SHAPE` are what the width of a column depends on."""
+    gpu, shared, process = row.gpu_mib, row.shared_mib, row.process
+    shape = row.role, row.state, gpu is None, shared is None, process.command
+    return (*shape, gpu, shared, row.rss_mib, row.cpu_percent, process.started)
+
+
+def _accounts(view: View, now: float) -> dict[Key, Judged]:
+    """What the readers say, by process."""
+    return {
+        (one.reader.pid, one.reader.starttime): one
+        for one in judged(view, now).values()
+        if one.reader
+    }
 
 
 def _in_order(processes: list[ProcessRow], before: dict[Key, Row]) -> list[ProcessRow]:

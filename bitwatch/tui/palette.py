@@ -17,6 +17,7 @@ from bitwatch.tui.themes import variables_of
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.theme import Theme
 
 # Colours that rich's 16 matches exactly, in the order dark, light.
 SIXTEEN = {
@@ -72,13 +73,21 @@ class Palette:
 
 def palette_of(app: App) -> Palette:
     """The palette of the app's current theme on its terminal."""
-    theme = app.current_theme
-    colours = tuple(sorted(_colours(app).items()))
-    return _cached(colours, app.console.color_system == "standard", theme.dark)
+    global _newest
+    theme, sixteen = app.current_theme, app.console.color_system == "standard"
+    of, of_sixteen, palette = _newest
+    if palette is None or of is not theme or of_sixteen != sixteen:
+        colours = tuple(sorted(_colours(theme).items()))
+        palette = _cached(colours, sixteen, theme.dark)
+        _newest = theme, sixteen, palette
+    return palette
 
 
-def _colours(app: App) -> dict[str, str]:
-    theme = app.current_theme
+# What was asked for last: every line that is painted asks, and a theme has many colours.
+_newest: tuple[Theme | None, bool, Palette | None] = (None, False, None)
+
+
+def _colours(theme: Theme) -> dict[str, str]:
     named = variables_of(theme)
     accent = theme.accent or theme.primary
     return {

@@ -93,10 +93,14 @@ def own(
 ) -> dict[Key, Row]:
     """The rows of the live attempt. What is known of a process beside it is newer than a sample
     that still shows it in the attempt."""
-    elsewhere = {row.process.key for row in others}
-    if elsewhere and any(process.key in elsewhere for process in view.processes):
-        view = _without(view, elsewhere)
-    return family.make(view, now, before)
+    return family.make(_of_it(view, others), now, before)
+
+
+def renew(
+    view: View, others: Sequence[Row], now: float, made: dict[Key, Row]
+) -> family.Renewed | None:
+    """Brings `made`, which `own` made of the view before, up to this one; None when it cannot."""
+    return family.renew(_of_it(view, others), now, made)
 
 
 def lines_of(found: Iterable[Section]) -> list[Heading | Row]:
@@ -121,7 +125,11 @@ def counts(view: View, others: Sequence[Other]) -> dict[str, int]:
     return found
 
 
-def _without(view: View, keys: set[Key]) -> View:
+def _of_it(view: View, others: Sequence[Row]) -> View:
+    """Without the processes that are known to be beside the live attempt."""
+    keys = {row.process.key for row in others}
+    if not keys or not any(process.key in keys for process in view.processes):
+        return view
     kept = [process for process in view.processes if process.key not in keys]
     return msgspec.structs.replace(view, processes=kept)
 

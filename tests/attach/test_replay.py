@@ -63,6 +63,7 @@ def test_at_its_end_it_is_what_attach_shows(played_run: RunDir, playing: Playing
     follower.poll()
     for state in (playing.recording.state, follower.state):
         state.gpu_history = settled(state.gpu_history)
+        state.samples.gpus_from = state.samples.processes_from = ""  # which file it was read from
     assert playing.recording.state == follower.state
     expected = view(follower.state, DONE, Liveness())
     assert playing.picture().view.state == expected.state == "done"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitwatch.record.series import Series
+from bitwatch.record.series import Copies, Series
 
 POINTS = st.lists(st.tuples(st.integers(0, 5000), st.floats(width=32)), max_size=400)
 
@@ -73,7 +73,16 @@ def test_many_points_at_once_are_the_same_as_one_by_one(
     for x, value in points:
         one.add(x, value)
     many.extend([x for x, _ in points], [value for _, value in points])
-    for name in ("width", "starts", "low", "high", "counts", "nonfinite", "nonfinite_count"):
+    for name in (
+        "width",
+        "starts",
+        "low",
+        "high",
+        "counts",
+        "nonfinite",
+        "nonfinite_count",
+        "points",
+    ):
         assert getattr(many, name) == getattr(one, name), name
     assert many.first_nonfinite == one.first_nonfinite
     assert many.total == pytest.approx(one.total, rel=1e-6, abs=1e-6, nan_ok=True)
@@ -86,3 +95,19 @@ def test_a_copy_stays_as_it_was() -> None:
     copy = series.copy()
     series.add(2, 0.4)
     assert copy.starts == [1] and series.starts == [1, 2]
+
+
+def test_a_copy_is_another_one_only_when_a_point_has_come() -> None:
+    series, ended, copies = Series(limit=16), Series(limit=16), Copies()
+    series.extend(list(range(100)), [float(x) for x in range(100)])
+    ended.add(1, 2.0)
+    before = copies.of(series), copies.of(ended)
+    assert before == (series, ended)
+    copies.begin()
+    series.add(3, 9.0)  # in the middle, as history is filled in
+    after = copies.of(series), copies.of(ended)
+    assert after == (series, ended)
+    assert after[0] is not before[0] and after[1] is before[1]
+    copies.begin()
+    ended.add(2, math.nan)
+    assert copies.of(ended).nonfinite == ended.nonfinite

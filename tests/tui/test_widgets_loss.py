@@ -137,9 +137,34 @@ def test_the_same_curve_is_not_drawn_twice(monkeypatch: pytest.MonkeyPatch) -> N
         panel.show(view, views.NOW)
         panel.draw(80, 16)
     assert len(drawn) == 1
-    view.loss[1][1].add(12_416, 0.08)
+    view.loss[1][1].add(12_416, 7.5)
     panel.draw(80, 16)
     assert len(drawn) == 2
+
+
+def test_a_chart_is_drawn_anew_when_one_of_its_dots_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 steps on 200 columns of dots: a hundred in each."""
+    drawn = []
+    whole = Chart.lines
+    monkeypatch.setattr(Chart, "lines", lambda self: drawn.append(1) or whole(self))
+    series = series_of([2.0 + 0.001 * (step % 7) for step in range(20_000)])
+    panel, view = LossPanel(), views.on_l4s(loss=[(1, series)], evaluations=[])
+
+    def draws(value: float, steps: int = 1) -> bool:
+        """Whether it is drawn when so many steps more have this loss."""
+        before, begin = len(drawn), series.last[0] + 1 if series.last else 0
+        series.extend(list(range(begin, begin + steps)), [value] * steps)
+        panel.show(view, views.NOW)
+        panel.draw(110, 20)
+        return len(drawn) > before
+
+    assert draws(2.0)
+    assert sum(draws(2.003) for _ in range(20)) <= 5, "in the range of its column"
+    assert draws(9.0), "one that stands out is seen at once"
+    assert draws(math.nan)
+    assert draws(2.003, steps=200), "time goes on"
+    panel.zoom.cursor = 5000.0
+    assert draws(2.003), "what is read out is of now"
 
 
 class Counting(list):

@@ -215,3 +215,38 @@ def test_a_process_that_is_its_own_parent_does_no_harm() -> None:
 
 def test_ages_are_short() -> None:
     assert [age(s) for s in (-3, 5, 65, 7440, 200_000)] == ["0s", "5s", "1m05", "2h04", "2d07h"]
+
+
+def _changed(view: View, pid: int, **fields: object) -> View:
+    rows = [
+        msgspec.structs.replace(row, **fields) if row.pid == pid else row for row in view.processes
+    ]
+    return msgspec.structs.replace(view, processes=rows)
+
+
+@pytest.mark.parametrize("height", (12, 40))
+@pytest.mark.parametrize("sort", ("tree", "cpu"))
+def test_what_changes_is_drawn_as_if_all_were_drawn_anew(sort: str, height: int) -> None:
+    """Only the rows that have changed are made again: nobody may see that."""
+    view = views.on_l4s()
+    rank, worker = views.pid_of(0), views.pid_of(1, 0)
+    readers = [msgspec.structs.replace(one, state="idle", shards=[]) for one in view.readers]
+    seen = [
+        view,
+        view := _changed(view, rank, cpu_percent=3.0, rss_mib=70_000.0),
+        view := _changed(view, worker, state="Z"),
+        view := _changed(view, worker, state="D", cpu_percent=55.0),
+        view := _changed(view, rank, command="python another"),
+        view := msgspec.structs.replace(view, readers=readers),
+        view := msgspec.structs.replace(view, gpus=None),
+        view := _changed(view, worker, ppid=views.pid_of(2)),
+        msgspec.structs.replace(view, processes=view.processes[:-1]),
+    ]
+    panel, fresh = ProcessPanel(), ProcessPanel()
+    panel.as_tree = fresh.as_tree = sort == "tree"
+    panel.sort = fresh.sort = "pid" if sort == "tree" else sort
+    for later, each in enumerate(seen):
+        panel.show(each, views.NOW + later)
+        fresh._own, fresh._arranged, fresh._columns = {}, None, None
+        fresh.show(each, views.NOW + later)
+        assert panel.draw(120, height) == fresh.draw(120, height)

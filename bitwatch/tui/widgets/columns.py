@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from bitwatch.tui.draw import Line, clip, fit, middle, plain
-from bitwatch.tui.rows import Row
+from bitwatch.tui.rows import Key, Row
 
 NAME_MIN = 16
 COMMAND_MIN = 12
@@ -22,7 +22,8 @@ class Columns:
     """For all rows alike, within `width` cells; what does not fit is left out."""
 
     def __init__(self, rows: list[Row], width: int, now: float) -> None:
-        self._now = now
+        self.now = now
+        self._kept: dict[tuple[Key, ...], tuple[bool, Line, Line]] = {}
         self._pid = max(3, len(str(max([row.process.pid for row in rows], default=0))))
         names = {(row.guides, row.role) for row in rows}
         name = max([NAME_MIN, *(cell_len(guides) + cell_len(role) for guides, role in names)])
@@ -88,6 +89,23 @@ class Columns:
         return line
 
     def line(self, row: Row, *, tagged: bool) -> Line:
+        """All but the age of a row stays as it is, until it is forgotten."""
+        kept = self._kept.get(row.keys)
+        if kept is None or kept[0] != tagged:
+            kept = self._kept[row.keys] = tagged, self._before_age(row, tagged), self._after(row)
+        line = Line().join(kept[1])
+        if self.has("age"):
+            started = row.process.started
+            line.add(
+                fit(NONE if started is None else age(self.now - started), 8, right=True), "quiet"
+            )
+        return line.join(kept[2])
+
+    def forget(self, row: Row) -> None:
+        """It has changed."""
+        self._kept.pop(row.keys, None)
+
+    def _before_age(self, row: Row, tagged: bool) -> Line:
         line = Line("▌" if tagged else " ", "accent")
         if self.has("pid"):
             line.add(fit(str(row.process.pid), self._pid, right=True) + " ", "quiet")
@@ -102,11 +120,10 @@ class Columns:
         if self.has("state"):
             tone = "quiet" if row.barred else row.tone
             line.add("  ").add(fit(row.state, self._widths["state"] - 2), tone)
-        if self.has("age"):
-            started = row.process.started
-            line.add(
-                fit(NONE if started is None else age(self._now - started), 8, right=True), "quiet"
-            )
+        return line
+
+    def _after(self, row: Row) -> Line:
+        line = Line()
         if self.has("cpu"):
             cpu = row.cpu_percent
             tone = "quiet" if row.barred else _known(cpu)

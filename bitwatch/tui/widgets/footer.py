@@ -31,8 +31,9 @@ class KeyFooter(Painted):
         self._places: list[tuple[int, int, str]] = []  # (from column, to column, key)
 
     def show_keys(self, pairs: Sequence[tuple[str, str]]) -> None:
-        self._keys = list(pairs)
-        self.repaint()
+        if self._keys != list(pairs):
+            self._keys = list(pairs)
+            self.repaint()
 
     def draw(self, width: int, height: int) -> list[Line]:
         line = Line()

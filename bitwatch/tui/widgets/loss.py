@@ -14,7 +14,6 @@ from textual.message import Message
 from bitwatch.record.view import View
 from bitwatch.text import number
 from bitwatch.tui import across, readout
-from bitwatch.tui.chart import Chart
 from bitwatch.tui.curve import SMOOTHINGS
 from bitwatch.tui.detail import Detail, Wanted, grain, wanted
 from bitwatch.tui.draw import Line, Part, centred, joined, plain
@@ -27,12 +26,12 @@ from bitwatch.tui.tracks import (
     Kind,
     Track,
     by_id,
-    contents,
     first_not_finite,
     known,
     newest,
     tracks,
 )
+from bitwatch.tui.unmoved import Shown
 from bitwatch.tui.widgets.companions import Companions
 from bitwatch.tui.widgets.steered import Steered
 
@@ -65,7 +64,7 @@ class LossPanel(Steered):
         self.kind: Kind = LOSS
         self.companions = Companions()
         self.detail = Detail()
-        self._last: tuple[object, list[Line], Chart] | None = None  # what was drawn, and how
+        self._last: Shown | None = None
         self._small = Small()
         self._places: list[Place] = []
         self._of = (0, "")  # of which view and curve the tracks and the marks are
@@ -201,17 +200,12 @@ class LossPanel(Steered):
             log=self.log_scale,
             smoothing=SMOOTHINGS[self.smoothing][1],
         )
-        key = (
-            width,
-            height,
-            *drawing._replace(tracks=[], others=[]),
-            contents([*shown, *(t for o in beside for t in o.tracks)]),
-        )
-        if self._last is None or self._last[0] != key:
-            chart = Chart(drawing, width, height)
-            self._last = (key, chart.lines(), chart)
-        self.chart = self._last[2]
-        return self._last[1]
+        read_out = self.zoom.window is not None or self.zoom.mark is not None
+        last = self._last
+        if last is None or not last.shows(drawing, width, height, exactly=read_out):
+            last = self._last = Shown(drawing, width, height)
+        self.chart = last.chart
+        return last.lines
 
     def _marks_of(self, axis: str) -> Marks:
         if axis not in self._marks:

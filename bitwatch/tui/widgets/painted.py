@@ -4,7 +4,10 @@ the lines that look different from last time. Over a slow connection that is wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.segment import Segment
+from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -25,6 +28,8 @@ class Painted(Widget):
         self.now = 0.0
         self._drawn: list[Line] | None = None
         self._drawn_for = (0, 0)
+        self._strips: dict[int, tuple[Line | None, Strip]] = {}  # by line: of what it is
+        self._painted_for: object = None
 
     def show(self, view: View, now: float) -> None:
         """A new snapshot. Remembers what a later one will not say, then repaints."""
@@ -52,7 +57,13 @@ class Painted(Widget):
         if before is None or not same_size:
             self.refresh()
             return
-        changed = [Region(0, y, width, 1) for y in range(height) if _at(before, y) != _at(after, y)]
+        changed = []
+        for y in range(height):
+            was, line = _at(before, y), _at(after, y)
+            if was != line:
+                changed.append(Region(0, y, width, 1))
+            elif was is not None:
+                after[y] = was  # its strip stays as it is too
         if changed:
             self.refresh(*changed)
 
@@ -62,13 +73,14 @@ class Painted(Widget):
         self._drawn = self.draw(width, height)[:height]
         return self._drawn
 
+    def _current(self) -> list[Line]:
+        if self._drawn is None or self._drawn_for != tuple(self.size):
+            return self._draw_now()
+        return self._drawn
+
     def render_line(self, y: int) -> Strip:
-        width, height = self.size
-        drawn = self._drawn
-        if drawn is None or self._drawn_for != (width, height):
-            drawn = self._draw_now()
-        palette = palette_of(self.app)
-        line = _at(drawn, y)
+        width, palette = self.size.width, palette_of(self.app)
+        line = _at(self._current(), y)
         if line is None:
             return Strip([Segment(" " * width, palette.style("text"))], width)
         line = line.cut(width)
@@ -76,6 +88,34 @@ class Painted(Widget):
         if line.width < width:
             segments.append(Segment(" " * (width - line.width), palette.style("text", line.ground)))
         return Strip(segments, width)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Whenever anything on the screen changes every widget is asked for all its lines: most
+        are the strips that they were. Of borders and the like nothing is looked up, for there is
+        none here."""
+        if self.styles.gutter:
+            return super().render_lines(crop)
+        drawn, palette, filters = self._current(), palette_of(self.app), self.get_line_filters()
+        painted = (palette, self.size.width, filters)
+        if self._painted_for != painted:
+            self._painted_for = painted
+            self._strips.clear()
+        strips = []
+        for y in crop.line_range:
+            line, kept = _at(drawn, y), self._strips.get(y)
+            if kept is None or kept[0] is not line:
+                kept = self._strips[y] = line, self._filtered(self.render_line(y), filters)
+            strips.append(kept[1])
+        if crop.column_span != (0, self.size.width):
+            return [strip.crop(*crop.column_span) for strip in strips]
+        return strips
+
+    def _filtered(self, strip: Strip, filters: Sequence[LineFilter]) -> Strip:
+        """For a terminal without colours, and the like."""
+        background = self.background_colors[1]
+        for each in filters:
+            strip = strip.apply_filter(each, background)
+        return strip
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self.refresh())

@@ -16,9 +16,20 @@ from bitwatch.record.view import END_STATES, ProcessRow, View
 from bitwatch.text import counted
 from bitwatch.tui import family
 from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
+from bitwatch.tui.family import Renewed
 from bitwatch.tui.kept import Value
 from bitwatch.tui.rows import SORTS, Key, Row, arrow
-from bitwatch.tui.sections import OURS, Heading, Section, beside, counts, lines_of, own, sections
+from bitwatch.tui.sections import (
+    OURS,
+    Heading,
+    Section,
+    beside,
+    counts,
+    lines_of,
+    own,
+    renew,
+    sections,
+)
 from bitwatch.tui.widgets.columns import Columns
 from bitwatch.tui.widgets.filter_line import FilterLine
 from bitwatch.tui.widgets.row_list import RowList
@@ -44,8 +55,10 @@ class ProcessPanel(RowList):
         self.backwards = False
         self.filter = FilterLine()
         self._beside: list[Row] = []
+        self._beside_of: object = None  # what they were made of
         self._own: dict[Key, Row] = {}
         self._columns: Columns | None = None
+        self._arranged: object = None  # for what the rows and columns are
 
     def restore(self, kept: dict[str, Value]) -> None:
         super().restore(kept)
@@ -55,9 +68,30 @@ class ProcessPanel(RowList):
     # -- what is shown --------------------------------------------------------------------
 
     def remember(self, view: View) -> None:
-        """Their rows are made once a picture, however often it is drawn."""
-        self._beside = beside(view, self.others, self.now)
-        self._own = own(view, self._beside, self.now, self._own)
+        """Their rows are made once a picture, however often it is drawn; and of hundreds only
+        those that have changed."""
+        pids = [*(one.pid for one in self.others), *(one.pid for one in view.leftovers)]
+        gpu = family.gpu_memory(view) if pids else {}
+        of = self.others, view.leftovers, view.run, [gpu.get(pid) for pid in pids]
+        if other := of != self._beside_of:
+            self._beside_of, self._beside = of, beside(view, self.others, self.now)
+        renewed = renew(view, self._beside, self.now, self._own) if self._own else None
+        if renewed is None:
+            self._own = own(view, self._beside, self.now, self._own)
+        if renewed is None or other or not self._stands(renewed):
+            self._arranged = None
+
+    def _stands(self, renewed: Renewed) -> bool:
+        """Whether the same rows stand in the same columns still, but for what these say."""
+        if renewed.rows and (renewed.reshaped or not self.as_tree or self.filter.text):
+            return False
+        joined = any(isinstance(row, Row) and row.members for row in self._rows)
+        for row in renewed.rows:
+            if joined and row.process.role == "worker":
+                return False
+            if self._columns is not None:
+                self._columns.forget(row)
+        return True
 
     def lines(self, width: int, height: int) -> list[Line]:
         filtering = [self.filter.line(width)] if self.filter.editing else []
@@ -69,19 +103,30 @@ class ProcessPanel(RowList):
     def _table(self, width: int, height: int) -> list[Line]:
         self._head = 1 if height >= 4 else 0
         room = self._room = max(1, height - self._head)
-        self._rows = self._fitting(room)
+        columns = self._arrange(width, room)
         if not self._rows:
             self._offset = 0
             return centred(self._nothing(), width, height)
         self._keep_selection()
         self._scroll_to_selection(room)
-        rows = [row for row in self._rows if isinstance(row, Row)]
-        columns = self._columns = Columns(rows, width, self.now)
         sort = "" if self.as_tree else self.sort
         drawn = [columns.heading(sort, arrow(self.sort, self.backwards))][: self._head]
         for row in self._rows[self._offset : self._offset + room]:
             drawn.append(row.line(width) if isinstance(row, Heading) else self._line(row, columns))
         return drawn
+
+    def _arrange(self, width: int, room: int) -> Columns:
+        """The rows in their order, and their columns, anew when they would be others."""
+        how = self.as_tree, self.sort, self.backwards, self.filter.text, self.has_focus
+        asked = (width, room, *how)
+        columns = self._columns
+        if columns is None or self._arranged != asked:
+            self._rows = self._fitting(room)
+            rows = [row for row in self._rows if isinstance(row, Row)]
+            columns = self._columns = Columns(rows, width, self.now)
+            self._arranged = asked
+        columns.now = self.now
+        return columns
 
     def _nothing(self) -> str:
         if self.filter.text:
@@ -139,10 +184,7 @@ class ProcessPanel(RowList):
 
     def _ours(self) -> list[ProcessRow]:
         """Of the live attempt: what is known of the others is newer than the sample."""
-        if not self.others:
-            return self.view.processes
-        known = {other.key for other in self.others}
-        return [row for row in self.view.processes if row.key not in known]
+        return [row.process for row in self._own.values()]
 
     def _numbers(self, importance: int, *, short: bool = False) -> list[Part]:
         """How many there are that are not of the attempt."""

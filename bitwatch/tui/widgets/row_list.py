@@ -96,6 +96,9 @@ class RowList(Panel):
 
     def _keep_selection(self) -> None:
         """Stays with its process; when that is gone, at the row where it was."""
+        here = self._rows[self._at] if self._at < len(self._rows) else None
+        if isinstance(here, Row) and self.selection in here.keys:
+            return
         for at, row in enumerate(self._rows):
             if isinstance(row, Row) and self.selection in row.keys:
                 self._at = at
