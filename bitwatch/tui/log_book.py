@@ -10,6 +10,7 @@ from bitwatch.attach.log_merge import Shown, around, beginning, ending
 from bitwatch.attach.log_search import Direction, Hit, Wanted
 from bitwatch.record.rundir import RunDir
 from bitwatch.text import counted, size
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line, centred, fit, plain
 from bitwatch.tui.log_lines import COLOURS, bar, lines_of
 from bitwatch.tui.log_search_line import Searching
@@ -117,7 +118,7 @@ class Book(Window):
 
     def find_again(self, direction: Direction) -> None:
         if self.searching.wanted is None:
-            self.searching.said = "/ asks for a word to find"
+            self.searching.said = f"{keys.name('logs-search')} asks for a word to find"
         else:
             self.find(self.searching.wanted, direction)
 
@@ -192,9 +193,10 @@ class Book(Window):
     def _where(self) -> str:
         if self.follows:
             return "at the end, follows"
+        key = keys.name("logs-follow")
         if self.new_lines:
-            return f"{counted(self.new_lines, 'new line')} below · f follows"
-        return "does not follow · f goes to the end"
+            return f"{counted(self.new_lines, 'new line')} below · {key} follows"
+        return f"does not follow · {key} goes to the end"
 
     def _lines(self) -> tuple[list[Line], list[str]]:
         rows = self.rows()
