@@ -32,7 +32,8 @@ class Stretch:
 
     def __init__(self, sources: Sequence[Source], places: Places) -> None:
         self.sources = list(sources)
-        self.front: Places = {source: places.get(source, 0) for source in sources}
+        # A last line without an end is no row yet, even where the place is behind it.
+        self.front: Places = {each: min(places.get(each, 0), each.pager.end) for each in sources}
         self.back: Places = dict(self.front)
         self.rows: list[Shown] = []
         self.size_bytes = 0
@@ -108,12 +109,17 @@ def beginning(sources: Sequence[Source]) -> Places:
 
 
 def ending(sources: Sequence[Source]) -> Places:
-    return {source: source.pager.end for source in sources}
+    """Behind everything, last lines without an end too."""
+    return {source: source.pager.size for source in sources}
 
 
 def around(sources: Sequence[Source], source: Source, byte: int) -> Places:
-    """The places in all logs where the row of one stands that has this byte."""
+    """The places in all logs where the row of one stands that has this byte. Last lines without
+    an end stand behind all others, in the order of their logs."""
     begin = source.pager.begin_of(byte)
+    if begin >= source.pager.end:
+        above = {each: each.pager.size for each in sources if each.order < source.order}
+        return {each: above.get(each, each.pager.end) for each in sources}
     places = {source: begin} if source in sources else {}
     others = [other for other in sources if other is not source]
     rows = source.pager.after(begin, 1) if others else []

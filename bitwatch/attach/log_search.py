@@ -17,6 +17,7 @@ from bitwatch.attach.log_sources import Source
 
 BLOCK_BYTES = 256 << 10
 Direction = Literal[1, -1]
+UNFINISHED = (2, 0.0)  # the key of a last line without an end: it is shown behind all others
 
 
 Spans = list[tuple[int, int]]
@@ -104,7 +105,7 @@ def nearest(
                 continue
             row, is_hit = found
             if row is not None and (is_hit or best is not None):
-                key = (*source.key(row), source.order)
+                key = (*(source.key(row) if row.whole else UNFINISHED), source.order)
                 is_first = best is None or (key < best[0] if direction > 0 else key > best[0])
                 if is_hit and is_first:
                     best = key, Hit(source, row)
@@ -120,6 +121,11 @@ def _scan(
 ) -> Iterator[tuple[Row | None, bool]]:
     """The row that is found, and true; before, for each block, the row at which it ends."""
     pager = source.pager
+    if direction < 0 and place > pager.end:
+        if (rest := _unfinished(source, wanted)) is not None:
+            yield rest, True
+            return
+        place = pager.end
     while (place < pager.end) if direction > 0 else (place > 0):
         begin, block = _block(source, place, direction)
         if not block:
@@ -133,6 +139,16 @@ def _scan(
         place = begin + len(block) if direction > 0 else begin
         near = pager.after(place, 1) if direction > 0 else pager.before(place, 1)
         yield (near[0] if near else None), False
+    if direction > 0 and place <= pager.end and (rest := _unfinished(source, wanted)) is not None:
+        yield rest, True
+
+
+def _unfinished(source: Source, wanted: Wanted) -> Row | None:
+    """The last line, if it has no end yet and is meant."""
+    rest = source.pager.rest()
+    if rest is None or not wanted.rows(rest.data, rest.begin) or not wanted.is_meant(rest.data):
+        return None
+    return rest
 
 
 def _block(source: Source, place: int, direction: Direction) -> tuple[int, bytes]:
@@ -157,7 +173,7 @@ class Counted:
         self._begin()
 
     def _begin(self) -> None:
-        self.place = self.number = 0
+        self.place = self._number = 0
         self._renewed = self.source.pager.renewed
         self._ends: list[int] = []  # of the blocks
         self._numbers: list[int] = []  # of rows up to there
@@ -167,23 +183,31 @@ class Counted:
         pager = self.source.pager
         return self._renewed == pager.renewed and self.place >= pager.end
 
+    @property
+    def number(self) -> int:
+        """The last line is looked at anew each time while it has no end."""
+        return self._number + (_unfinished(self.source, self._wanted) is not None)
+
     def step(self) -> None:
         """Reads a block more."""
         if self._renewed != self.source.pager.renewed:
             self._begin()
         begin, block = _block(self.source, self.place, 1)
-        self.number += self._in(block, begin)
+        self._number += self._in(block, begin)
         self.place = begin + len(block) if block else self.source.pager.end
         self._ends.append(self.place)
-        self._numbers.append(self.number)
+        self._numbers.append(self._number)
 
     def before(self, place: int) -> int | None:
         """How many there are up to where a row begins; None where that was not read yet."""
-        if place > self.place or self._renewed != self.source.pager.renewed:
+        pager = self.source.pager
+        if min(place, pager.end) > self.place or self._renewed != pager.renewed:
             return None
+        if place > pager.end:
+            return self.number
         at = bisect_right(self._ends, place) - 1
         begin, number = (self._ends[at], self._numbers[at]) if at >= 0 else (0, 0)
-        return number + self._in(self.source.pager.read(begin, place - begin), begin)
+        return number + self._in(pager.read(begin, place - begin), begin)
 
     def _in(self, block: bytes, offset: int) -> int:
         rows = self._wanted.rows(block, offset)

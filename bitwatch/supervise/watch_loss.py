@@ -144,7 +144,7 @@ def _next_of_odd(view: View, on_not_finite: str, first: int, *, lasts: bool) -> 
             f"train.learning_rate (bitwatch run --resume {view.run or 'RUN'} --set ...)"
         )
     if lasts:
-        return "S stops it with a checkpoint: nothing is learned; go on with a lower train.learning_rate"
+        return "key S stops it with a checkpoint: nothing is learned; go on with a lower train.learning_rate"
     return "nothing need be done while it stays rare; a lower train.learning_rate ends it"
 
 
@@ -180,7 +180,7 @@ def _about_norm(found: Spike) -> str:
 def _next_of_spike(view: View, found: Spike) -> str:
     before = [saved.step for saved in view.checkpoints if saved.step < found.step]
     last = f"the checkpoint of step {before[-1]:,}" if before else "an earlier checkpoint"
-    how = "stop it where it was started" if view.foreign else "S stops it"
+    how = "stop it where it was started" if view.foreign else "key S stops it"
     return (
         "it often comes down by itself, and this goes away then; if it does not, "
         f"{how}, and it can go on from {last} with a lower learning rate"

@@ -171,7 +171,9 @@ def written(axis: str, x: float) -> str:
 
 
 def _rising(track: Track, axis: str) -> Series | None:
-    return track.tokens if axis == TOKENS else track.time
+    """The values of an axis by step; None where there are none."""
+    found = track.tokens if axis == TOKENS else track.time
+    return found if found is not None and found.starts else None
 
 
 def _zero(track: Track, axis: str) -> float:

@@ -66,6 +66,11 @@ class Detail:
     def take(self, stretch: Stretch) -> None:
         self._read[stretch.attempt] = stretch
 
+    def failed(self, need: Wanted) -> None:
+        """It could not be read: when the curve is drawn next, it is asked for again."""
+        if self._asked.get(need.attempt) == need:
+            del self._asked[need.attempt]
+
     def missing(self, needs: list[Wanted]) -> list[Wanted]:
         """Those of what is wanted that nobody has asked for yet."""
         found = []

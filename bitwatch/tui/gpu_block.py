@@ -74,7 +74,7 @@ def block(gpu: events.Gpu, facts: Facts, span: Span) -> Block:
         Scale("busy", "100 %", 100.0),
         Scale("memory", f"{total / GIB:.1f} GiB", total, facts.predicted_mib),
     )
-    left = [_memory(gpu, facts), _whose(facts.held(gpu)), _allocator(gpu, facts)]
+    left = [_memory(gpu, facts), _whose(gpu, facts.held(gpu)), _allocator(gpu, facts)]
     return Block(head, left, [_load(gpu), _clocks(gpu), _links(gpu)], graphs)
 
 
@@ -140,8 +140,8 @@ def _planned(gpu: events.Gpu, facts: Facts) -> Line | None:
     return line.add(", ", "quiet").add(f"{abs(off):.1f} {'more' if off > 0 else 'less'}", role)
 
 
-def _whose(held: Held) -> Fact:
-    if held == Held(None, None, None, None):
+def _whose(gpu: events.Gpu, held: Held) -> Fact:
+    if gpu.processes is not None and held == Held(None, None, None, None):
         return Fact("whose", [Line("n/a: its processes are not of this PID namespace", "quiet")])
     others = _named("others", held.others, "text" if held.others else "quiet")
     if held.others and held.others_pid is not None:

@@ -10,6 +10,7 @@ from bitwatch.attach.log_merge import Shown, around, beginning, ending
 from bitwatch.attach.log_search import Direction, Hit, Wanted
 from bitwatch.record.rundir import RunDir
 from bitwatch.text import counted, size
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line, centred, fit, plain
 from bitwatch.tui.log_lines import COLOURS, bar, lines_of
 from bitwatch.tui.log_search_line import Searching
@@ -100,15 +101,15 @@ class Book(Window):
 
     def find(self, wanted: Wanted, direction: Direction) -> None:
         sources = self.stretch.sources
-        hit = self.searching.hit
+        hit = self.searching.hit if wanted is self.searching.wanted else None
         if hit is not None and hit.source in sources and self._is_on_screen(hit):
             places = around(sources, hit.source, hit.row.begin)
             if direction > 0:
-                places[hit.source] = hit.row.end
+                places[hit.source] = _behind(hit)
         elif self.follows:
             places = ending(sources)
         else:
-            places = self.stretch.places_at(self.top)
+            places = self.places_at(self.top if direction > 0 else self.below())
         self.searching.begin(sources, places, direction, wanted)
 
     def find_word(self, wanted: Wanted) -> None:
@@ -117,7 +118,7 @@ class Book(Window):
 
     def find_again(self, direction: Direction) -> None:
         if self.searching.wanted is None:
-            self.searching.said = "/ asks for a word to find"
+            self.searching.said = f"{keys.name('logs-search')} asks for a word to find"
         else:
             self.find(self.searching.wanted, direction)
 
@@ -192,20 +193,18 @@ class Book(Window):
     def _where(self) -> str:
         if self.follows:
             return "at the end, follows"
+        key = keys.name("logs-follow")
         if self.new_lines:
-            return f"{counted(self.new_lines, 'new line')} below · f follows"
-        return "does not follow · f goes to the end"
+            return f"{counted(self.new_lines, 'new line')} below · {key} follows"
+        return f"does not follow · {key} goes to the end"
 
     def _lines(self) -> tuple[list[Line], list[str]]:
         rows = self.rows()
         if not rows:
             return centred(self._nothing(), self.width, self.height), []
-        lines: list[Line] = []
-        at = self.top
-        while at < len(rows) and len(lines) < self.height + self.skip:
-            lines += self._drawn(rows[at])
-            at += 1
-        without = [shown for shown in rows[self.top : at] if not shown.source.is_ordered(shown.row)]
+        on_screen = rows[self.top : self.below()]
+        lines = [line for shown in on_screen for line in self._drawn(shown)]
+        without = [shown for shown in on_screen if not shown.source.is_ordered(shown.row)]
         several = sum(source.live_from > 0 for source in self.stretch.sources) > 1
         return lines[self.skip :][: self.height], [NO_ORDER] if without and several else []
 
@@ -229,3 +228,9 @@ class Book(Window):
             marks=wanted.marks(text) if wanted else [],
             is_hit=is_hit,
         )
+
+
+def _behind(hit: Hit) -> int:
+    """Where the next row begins: the line of the hit may have been written on since."""
+    rows = hit.source.pager.after(hit.row.begin, 1)
+    return rows[0].end if rows else hit.row.end

@@ -8,13 +8,19 @@ from bitwatch.attach.log_merge import Places, around
 from bitwatch.attach.log_search import BLOCK_BYTES, Counted, Direction, Hit, Wanted, nearest
 from bitwatch.attach.log_sources import Source
 from bitwatch.text import percent
+from bitwatch.tui import keys
 from bitwatch.tui.draw import Line, plain
 
 TROUBLES = "errors and warnings"
 NO_FURTHER = "no further one"
-HINTS = (
-    *(("f", "follow"), ("/", "search"), ("e", "errors"), ("←→", "logs"), ("w", "wrap")),
-    *(("[ ]", "attempts"), ("?", "keys")),
+HINTS = (  # ids of keys, and what they are about
+    (("logs-follow",), "follow"),
+    (("logs-search",), "search"),
+    (("logs-next-error",), "errors"),
+    (("logs-before", "logs-next"), "logs"),
+    (("logs-wrap",), "wrap"),
+    (("logs-attempt-before", "logs-next-attempt"), "attempts"),
+    (("help",), "keys"),
 )
 
 
@@ -88,7 +94,9 @@ class Searching:
             found = next(self._steps)
         except StopIteration:
             self._steps = None
-            way, back = ("below", "N") if self._direction > 0 else ("above", "n")
+            down = self._direction > 0
+            back = keys.name("logs-found-before" if down else "logs-next-found")
+            way = "below" if down else "above"
             self.said = f"{NO_FURTHER} {way}; {back} goes the other way"
             return None
         self._done_blocks += 1
@@ -121,7 +129,10 @@ class Searching:
             line.add(f" · and {len(notes) - 1} more" if len(notes) > 1 else "", "quiet")
         if line.width:
             return line.cut(width)
-        for key, label in HINTS:
+        for ids, label in HINTS:
+            key = " ".join(filter(None, (keys.get(id).name for id in ids))).replace("← →", "←→")
+            if not key:
+                continue
             hint = Line(f" {key}", "strong accent").add(f" {label} ", "quiet")
             if line.width + hint.width <= width:
                 line.join(hint)

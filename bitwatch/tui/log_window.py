@@ -75,6 +75,7 @@ class Window:
             self.follows = False
 
     def down(self, lines: int) -> None:
+        self._fill()
         for _ in range(lines):
             rows = self.rows()
             if self.top >= len(rows):
@@ -85,8 +86,9 @@ class Window:
             if self.top >= len(rows) - 1:
                 self.stretch.later(AT_ONCE)
         self._fill()
-        if self.stretch.at_end and (self.top, self.skip) >= self.bottom():
-            self.follows = True
+        if self.stretch.at_end:
+            bottom = self.bottom()  # which may read rows above, and moves the top with them
+            self.follows = self.follows or (self.top, self.skip) >= bottom
 
     # -- rows -----------------------------------------------------------------------------
 
@@ -99,6 +101,21 @@ class Window:
     def _unfinished(self) -> list[Shown]:
         rests = [(source, source.pager.rest()) for source in self.stretch.sources]
         return [Shown(s, row, s.pager.renewed) for s, row in rests if row is not None]
+
+    def below(self) -> int:
+        """The first row that is below the screen."""
+        rows, at, lines = self.rows(), self.top, -self.skip
+        while at < len(rows) and lines < self.height:
+            lines += self.height_of(rows[at])
+            at += 1
+        return at
+
+    def places_at(self, index: int) -> Places:
+        """Of each log the place that this row follows or begins at."""
+        places = self.stretch.places_at(index)
+        for shown in self.rows()[len(self.stretch.rows) : index]:
+            places[shown.source] = shown.row.end
+        return places
 
     def earlier(self) -> int:
         number = self.stretch.earlier(max(AT_ONCE, self.height))
@@ -153,7 +170,8 @@ class Window:
         else:
             self._fill()
             if self.stretch.at_end:
-                self.top, self.skip = min((self.top, self.skip), self.bottom())
+                bottom = self.bottom()  # as above
+                self.top, self.skip = min((self.top, self.skip), bottom)
         kept = KEPT_ROWS if self.stretch.size_bytes < KEPT_BYTES else self.height
         above = self.top - 2 * kept
         if above > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -38,6 +39,10 @@ def _small(value: float) -> str:
     return f"{value:.3g}"
 
 
+def _seconds(value: float) -> str:
+    return duration(value) if 1 <= value < math.inf else f"{value:.3g} s"
+
+
 KINDS = (
     Kind("loss", "loss", _four, recent=True),
     Kind("bits_per_byte", "bits per byte", lambda value: number(value, 3), recent=True),
@@ -46,7 +51,7 @@ KINDS = (
     Kind("learning_rate", "learning rate", _small),
     Kind("tokens_per_s", "throughput", lambda value: f"{short(value)}/s", tick=short),
     Kind("data_share", "data wait", _share, tick=lambda value: f"{value:g} %", factor=100.0),
-    Kind("step_s", "step time", lambda value: duration(value) if value >= 1 else f"{value:.3g} s"),
+    Kind("step_s", "step time", _seconds),
 )
 LOSS = KINDS[0]
 

@@ -34,9 +34,17 @@ def bound(screen: Screen[Any]) -> list[Bound]:
     return list(found.values())
 
 
-def pressed(screen: Screen[Any], name: str) -> Bound | None:
-    """What a key does that stands on the screen, and was clicked."""
-    return next((each for each in bound(screen) if name and each.key.name == name), None)
+def pressed(screen: Screen[Any], name: str, label: str = "") -> Bound | None:
+    """What a key does that stands on the screen, and was clicked; with a label, what stands beside
+    it: the key may mean something else where the focus is."""
+    found = (each for each in bound(screen) if name and each.key.name == name)
+    return next((each for each in found if label in ("", each.key.label)), None)
+
+
+def taken(screen: Screen[Any]) -> set[str]:
+    """Textual's names of the keys that what has the focus uses itself."""
+    nodes = [node for node in _inside_out(screen) if isinstance(node, Widget) and node != screen]
+    return {name for node in nodes for key in _of(node, keys.table()) for name in key.all}
 
 
 def scopes(screen: Screen[Any]) -> list[str]:

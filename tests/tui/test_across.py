@@ -161,3 +161,19 @@ def test_a_window_never_leaves_what_there_is(moves: list[tuple[str, float]]) -> 
         shown = zoom.shown(whole, whole.end - 1)
         assert whole.first <= shown.first < shown.end <= whole.end
         assert shown.span >= 8
+
+
+def test_a_curve_of_which_no_value_is_finite_has_no_place_and_can_be_written() -> None:
+    bare = Track(1, track(1, 1, 50, BEGAN).series, Series(), Series(), BEGAN)
+    assert across.position(bare, TOKENS, 5) is None and across.position(bare, TIME, 5) is None
+    assert across.step_at(bare, TIME, 5.0) is None
+    assert across.bounds(bare, TIME, bare.series.starts, [0.0, 1.0]) == [0, 0]
+    assert across.whole([bare], TIME) is None
+    one = track(1, 1, 100, BEGAN + 10)
+    view = view_of(
+        one._replace(tokens=Series()), evaluations=[events.Evaluation(step=50, loss=0.5)]
+    )
+    assert not across.is_known(tracks(view, by_id("validation")), TOKENS)
+    kind = by_id("step_s")
+    said = [kind.value(each) for each in (float("inf"), float("nan"), 90.0, 0.25)]
+    assert said == ["inf s", "nan s", "1 m 30 s", "0.25 s"]

@@ -398,10 +398,19 @@ async def test_a_close_look_reads_the_file_again(stage: Open) -> None:
 
 async def test_without_the_file_it_says_how_much_each_point_is(stage: Open) -> None:
     async with stage() as at:
-        at.source.run.rank(1, 0).unlink()
-        await shown(at, told(falling(8000)))
+        path = at.source.run.rank(1, 0)
+        path.unlink()
+        records = falling(8000)
+        await shown(at, told(records))
         await at.press("3", *["plus"] * 6)
         await at.until(lambda: "each point is 4 steps" in chart(at))
+        panel = at.dashboard.loss
+        await at.until(lambda: not panel.detail._asked)
+        # It is back, as on a network that was away: with the next picture it is read.
+        recorded.write(path, records)
+        await shown(at, told(records))
+        await at.until(lambda: panel.chart and panel.chart.drawn[0].track.series.width == 1)
+        assert "each point" not in chart(at)
 
 
 async def test_what_is_kept_comes_back(stage: Open) -> None:

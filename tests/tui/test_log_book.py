@@ -86,3 +86,90 @@ def test_nothing_raises_whatever_becomes_of_the_files(tmp_path: Path) -> None:
         assert len(picture.lines) <= book.height
         for line in (*picture.lines, picture.bar, picture.status):
             assert line.width <= book.width and line.text.isprintable()
+
+
+def words(book: Book) -> str:
+    return book.picture().status.text
+
+
+def test_a_last_line_without_an_end_is_found_and_counted(tmp_path: Path) -> None:
+    book = a_book(
+        tmp_path,
+        rank0="".join(f"{clock(n)} zero {n}\n" for n in range(300)) + "Error: needle 0",
+        rank1="".join(f"{clock(n)} one {n}\n" for n in range(300)) + "a needle 1",
+    )
+    book.find_word(Word("needle"))
+    search_to_its_end(book)
+    assert "2 of 2" in words(book)
+    for direction, said in ((-1, "1 of 2"), (1, "2 of 2"), (1, "no further one"), (-1, "1 of 2")):
+        book.find_again(direction)
+        search_to_its_end(book)
+        assert said in words(book)
+    assert [line.text.split()[-2:] for line in book.picture().lines[-3:]] == [
+        ["one", "299"],
+        ["needle", "0"],
+        ["needle", "1"],
+    ]
+    book.first()
+    book.find(Troubles(), 1)
+    search_to_its_end(book)
+    assert "1 of 1" in words(book) and "needle 1" in book.picture().lines[-1].text
+    # What was a half line when it was found is not found again when it is a whole one.
+    book.choose("rank 0")
+    book.find_word(Word("needle"))
+    search_to_its_end(book)
+    with open(book.stretch.sources[0].pager.path, "a") as log:
+        log.write(" and its needle\nanother needle")
+    book.searching.said = ""
+    book.look()
+    book.picture()
+    book.find_again(1)
+    search_to_its_end(book)
+    assert "2 of 2" in words(book)
+    book.find_again(-1)
+    search_to_its_end(book)
+    assert "1 of 2" in words(book)
+
+
+def test_a_new_word_is_looked_for_on_the_whole_screen(tmp_path: Path) -> None:
+    text = "".join(
+        f"{'red' if n == 50 else 'blue' if n in (45, 55) else '-'} {n}\n" for n in range(200)
+    )
+    book = a_book(tmp_path, rank0=text)
+    book.first()
+
+    def find(begin: object) -> str:
+        search_to_its_end(book)
+        book.picture()
+        hit = book.searching.hit
+        return hit.row.data.decode() if hit else ""
+
+    assert find(book.find_word(Word("red"))) == "red 50"
+    assert find(book.find_word(Word("blue"))) == "blue 45"  # above the hit of the other word
+    book.first()
+    book.scroll(44)  # 44 to 63
+    assert find(book.find(Word("blue"), -1)) == "blue 55"
+    assert find(book.find_again(-1)) == "blue 45"
+    book.first()
+    book.scroll(50)  # its hit is not on the screen any more
+    assert find(book.find_again(-1)) == "blue 55"
+
+
+def test_the_end_of_a_short_log_stands_at_the_foot_where_a_long_one_was_left(
+    tmp_path: Path,
+) -> None:
+    book = a_book(
+        tmp_path,
+        rank0="".join(f"{clock(n)} zero {n}\n" for n in range(1000)),
+        rank1="".join(f"{clock(n)} one {n}\n" for n in range(500)),
+    )
+    book.picture()
+    for scrolls in (False, True):
+        book.choose("rank 0")
+        book.follow()
+        book.scroll(-50)
+        book.choose("rank 1")
+        if scrolls:
+            book.scroll(1)
+        last = book.picture().lines[-1].text
+        assert last.endswith("one 499") and book.follows is scrolls

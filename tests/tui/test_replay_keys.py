@@ -184,6 +184,41 @@ async def test_the_moment_and_the_share_are_on_every_screen(
         assert played.moment(DONE, wide=size[0] >= 100) in text
 
 
+async def test_a_key_is_named_only_where_it_is_the_clocks(stage: Open) -> None:
+    async with stage(200, 60) as at:
+        await at.pilot.press("end")
+        await at.until("the end", "it is over; home plays it again", "home begin", at=DONE)
+        for panel, kept in (("4", "→ min on"), ("3", "← read")):
+            await at.pilot.press(panel)
+            text = await at.until("the focus", "it is over ", kept)
+            assert "home begin" not in text and "plays it again" not in text
+            assert "end last" not in text
+            await at.pilot.press("home")
+            await at.pilot.pause()
+            assert at.place.at == DONE
+        assert "min back" not in at.text() and "min on" not in at.text()
+        column = at.text().splitlines()[-1].index("← read")
+        await at.pilot.click("KeyFooter", offset=(column, 0))
+        await at.pilot.pause()
+        assert at.place.at == DONE
+        await at.pilot.press("1")
+        await at.until("nothing in its way", "home begin", "it is over; home plays it again")
+        column = at.text().splitlines()[-1].index("home begin")
+        await at.pilot.click("KeyFooter", offset=(column, 0))
+        await at.until("the beginning", at=BEGAN)
+
+
+async def test_a_click_does_what_stands_there_whatever_the_key_means_elsewhere(
+    stage: Open,
+) -> None:
+    async with stage(200, 60) as at:
+        await at.pilot.press("end", "4")
+        await at.until("the end", "it is over", at=DONE)
+        at.dashboard.footer.show_keys([("home", "begin")])
+        await at.pilot.click("KeyFooter", offset=(1, 0))
+        await at.until("the beginning", at=BEGAN)
+
+
 def test_the_users_keys_and_a_terminal_without_colours_count_in_a_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

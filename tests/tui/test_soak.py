@@ -8,6 +8,7 @@ import random
 import string
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,13 +21,19 @@ from bitwatch.record.view import View
 from bitwatch.tui import keys
 from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.themes import load
-from tests.tui import recorded, views
+from tests.attach.logs_made import clock
+from tests.tui import alarms, recorded, views
 from tests.tui.beside import all_kinds
+from tests.tui.test_compare import other
 
 AT_ONCE = 20  # events between two looks
 NAMED = ("enter", "escape", "tab", "shift+tab", "space", "backspace", "delete", "home", "end",
          "pageup", "pagedown", "up", "down", "left", "right", "shift+left", "shift+right",
          "ctrl+c", "ctrl+p", "f1", "f3", "f4", "f5", "f6", "f9")  # fmt: skip
+OPENERS = (("a",), ("a", "enter"), ("l",), ("o",), ("w",), ("s",), ("T",), ("question_mark",),
+           ("1", "1"), ("3", "3"), ("4", "4"), ("4", "enter"), ("ctrl+p",))  # fmt: skip
+PAGES = {"AlertsPage", "AlertInFull", "Logs", "Compare", "Why", "StacksPage", "Themes", "Help",
+         "Details", "Palette"}  # fmt: skip
 SIZES = ((60, 15), (80, 24), (120, 40), (200, 60), (20, 5), (300, 80), (1, 1))
 
 
@@ -35,6 +42,10 @@ class Soaked(Bitwatch):
 
     CSS_PATH = Path(inspect.getfile(Bitwatch)).with_name("bitwatch.tcss")
     left = 0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.reached: set[str] = set()  # pages
 
     def detach(self) -> None:
         self.left += 1
@@ -87,11 +98,24 @@ def pictures(run: RunDir, chance: random.Random) -> Iterator[tuple[View, list[Ot
     """A run that goes on, comes to its end, and is begun anew; processes come, go and move."""
     live = recorded.seen(run)
     kinds = [live, views.on_l4s(), views.with_leftovers(), views.on_cpu(), views.watched(),
-             views.failed(), views.preparing(), views.ended()]  # fmt: skip
+             views.failed(), views.preparing(), views.ended(), alarms.view()]  # fmt: skip
     while True:
         seen = chance.choice(kinds)
         rows = chance.sample(seen.processes, chance.randint(0, len(seen.processes)))
         yield msgspec.structs.replace(seen, processes=rows), chance.sample(all_kinds(), 4)
+
+
+def home(folder: Path) -> RunDir:
+    """A run with logs, among others that it can be compared with."""
+    run = recorded.make(folder)
+    for name in ("wide", "deep"):
+        other(folder, name, [1 / step for step in range(1, 200)])
+    run.logs(1).mkdir(parents=True, exist_ok=True)
+    for rank in (0, 1):
+        said = ("INFO - step", "WARNING - slow step", "INFO - step", "ERROR - lost step")
+        lines = [f"{clock(n)} - {said[n % 4]} {n} {'x' * (n % 150)}" for n in range(300)]
+        (run.logs(1) / f"rank{rank}.log").write_text("\n".join(lines))  # the last has no end
+    return run
 
 
 async def soak(run: RunDir, events_: int, seed: int) -> Soaked:
@@ -106,6 +130,7 @@ async def soak(run: RunDir, events_: int, seed: int) -> Soaked:
         while done < events_:
             await some(app, pilot, chance, names)
             done += AT_ONCE
+            app.reached.add(type(app.screen).__name__)
             view, others = next(pieces)
             shown |= {row.key for row in view.processes} | {o.key for o in others}
             shown |= {(left.pid, left.starttime) for left in view.leftovers}
@@ -123,6 +148,11 @@ async def some(app: Soaked, pilot: Pilot[None], chance: random.Random, names: li
     assert driver is not None
     if chance.random() < 0.1:
         await pilot.resize_terminal(*chance.choice(SIZES))
+    if chance.random() < 0.2:
+        for name in ("escape", "escape", *chance.choice(OPENERS)):
+            driver.process_message(key(name))
+            await pilot.pause()
+        app.reached.add(type(app.screen).__name__)
     for _ in range(AT_ONCE):
         if chance.random() < 0.3:
             for event in mouse(chance, app):
@@ -131,12 +161,13 @@ async def some(app: Soaked, pilot: Pilot[None], chance: random.Random, names: li
             driver.process_message(key(chance.choice(names)))
 
 
-async def test_ten_thousand_random_keys_clicks_and_resizes_raise_nothing(tmp_path: Path) -> None:
-    app = await soak(recorded.make(tmp_path), 10_000, seed=1)
+async def test_seven_thousand_random_keys_clicks_and_resizes_raise_nothing(tmp_path: Path) -> None:
+    app = await soak(home(tmp_path), 7_000, seed=1)
     assert app.left > 0
+    assert app.reached >= PAGES
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2, 8))
-async def test_other_ten_thousand_raise_nothing_either(tmp_path: Path, seed: int) -> None:
-    await soak(recorded.make(tmp_path), 10_000, seed)
+async def test_ten_thousand_others_raise_nothing_either(tmp_path: Path, seed: int) -> None:
+    await soak(home(tmp_path), 10_000, seed)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 
 from bitwatch import config as configuration
 from bitwatch.tui import start
@@ -63,6 +64,16 @@ async def test_enter_keeps_and_escape_gives_the_old_one_back(stage: Open, tmp_pa
         keeping.close()
         assert read(tmp_path / NAME).theme == "light"
         assert at.toasts() == []
+
+
+async def test_keys_that_come_at_once_leave_the_old_one_too(stage: Open) -> None:
+    async with stage() as at:
+        await at.press("T")
+        for name in ("down", "escape"):  # as one packet: nothing is handled between them
+            at.app._driver.process_message(Key(name, None))
+        await at.until(lambda: at.app.screen is at.dashboard)
+        await at.pilot.pause()
+        assert at.app.theme == "dark" and ground(at) == backgrounds()["dark"]
 
 
 async def test_a_click_takes_one(stage: Open) -> None:

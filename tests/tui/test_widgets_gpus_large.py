@@ -87,7 +87,7 @@ def test_the_plan_stands_beside_what_was_measured() -> None:
     assert "plan 17.6, as measured" in text(one(processes=[(views.pid_of(0), 17.6 * 1024)]))
     assert "plan" not in text(gpu_views.large(plan={}))
     unknown = one(processes=None, memory_used_mib=None)
-    assert "plan 17.6 measured n/a" in text(unknown) and "namespace" in text(unknown)
+    assert "plan 17.6 measured n/a" in text(unknown)
 
 
 def test_uncorrected_errors_are_bad_and_none_is_said_as_zero() -> None:
@@ -263,3 +263,10 @@ def test_the_picture_of_the_gpus(
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=shown)
+
+
+def test_a_driver_that_names_no_processes_is_not_another_pid_namespace() -> None:
+    unknown = text(one(processes=None))
+    assert "PID namespace" not in unknown
+    assert "whose" in unknown and "ours  n/a" in unknown
+    assert "PID namespace" in text(one(processes=[(9_000_001, 16_000.0)]))

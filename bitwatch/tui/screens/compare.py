@@ -53,7 +53,9 @@ class Compare(Over[RunDir | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog full") as dialog:
             dialog.border_title = "Compare with which run?"
-            dialog.border_subtitle = "enter adds or removes · / filters · esc closes"
+            filters, closes = keys.name("compare-filter"), keys.name("picker-leave")
+            words = f"enter adds or removes · {filters} filters · {closes} closes"
+            dialog.border_subtitle = Content(words)
             yield OptionList(id="runs", markup=False)
             yield self._line
 

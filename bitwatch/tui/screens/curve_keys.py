@@ -4,6 +4,7 @@ the threads that read for them, so that the screen never waits for a file."""
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 from textual.message import Message
 from textual.screen import Screen
@@ -13,8 +14,16 @@ from bitwatch.record import stretch
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.stretch import Stretch
 from bitwatch.text import counted
+from bitwatch.tui import keys
+from bitwatch.tui.detail import Wanted
 from bitwatch.tui.drawing import OTHERS
 from bitwatch.tui.widgets.loss import LossPanel
+
+
+class Unread(NamedTuple):
+    """A stretch that could not be read."""
+
+    wanted: Wanted
 
 
 class CurveKeys(Screen[None]):
@@ -26,7 +35,7 @@ class CurveKeys(Screen[None]):
     class Read(Message):
         """A thread has read something of a curve."""
 
-        def __init__(self, found: Beside | Stretch) -> None:
+        def __init__(self, found: Beside | Stretch | Unread) -> None:
             super().__init__()
             self.found = found
 
@@ -64,7 +73,8 @@ class CurveKeys(Screen[None]):
             self.loss.companions.remove(run.id)
         elif self.loss.companions.is_full:
             most = counted(len(OTHERS), "run")
-            self.notify(f"at most {most} at once; o takes one away", markup=False)
+            key = keys.name("compare")
+            self.notify(f"at most {most} at once; {key} takes one away", markup=False)
         else:
             self.loss.companions.add(run.id)
             companion = Companion(run, lambda found: self.post_message(self.Read(found)))
@@ -73,6 +83,9 @@ class CurveKeys(Screen[None]):
         self.loss.repaint()
 
     def on_curve_keys_read(self, message: Read) -> None:
+        if isinstance(message.found, Unread):
+            self.loss.detail.failed(message.found.wanted)
+            return  # asked for again with the next picture, not at once: it may fail for long
         if isinstance(message.found, Stretch):
             self.loss.detail.take(message.found)
         elif said := self.loss.companions.take(message.found):
@@ -92,8 +105,9 @@ class CurveKeys(Screen[None]):
             for one in message.wanted:
                 try:
                     found = stretch.read(run.rank(one.attempt, 0), *one)
-                except OSError:
-                    continue  # it says how much each point is, and stays so
+                except OSError:  # it says how much each point is, and stays so meanwhile
+                    self.post_message(self.Read(Unread(one)))
+                    continue
                 self.post_message(self.Read(found))
 
         threading.Thread(target=read, name="detail", daemon=True).start()

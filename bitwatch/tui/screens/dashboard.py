@@ -276,10 +276,10 @@ class Dashboard(RunKeys, CurveKeys):
         self._press(message.key)
 
     def on_key_footer_pressed(self, message: KeyFooter.Pressed) -> None:
-        self._press(message.key)
+        self._press(message.key, message.label)
 
-    def _press(self, name: str) -> None:
-        if each := pressed(self, name):
+    def _press(self, name: str, label: str = "") -> None:
+        if each := pressed(self, name, label):
             self.call_later(self.app.run_action, each.key.action, each.node)
 
     def action_detach(self) -> None:

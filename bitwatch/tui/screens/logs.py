@@ -21,6 +21,7 @@ from bitwatch.attach.log_search import Troubles, Word
 from bitwatch.record.rundir import RunDir
 from bitwatch.tui import keys
 from bitwatch.tui.log_book import Book, Picture
+from bitwatch.tui.remap import DIGITS
 from bitwatch.tui.screens.over import Over
 from bitwatch.tui.widgets.log_view import OWN_LINES, LogView
 
@@ -155,6 +156,10 @@ class Logs(Over[None]):
 
     def on_log_view_chosen(self, message: LogView.Chosen) -> None:
         self._tell(lambda book: book.choose_at(message.number))
+
+    def has(self, key: keys.Key) -> bool:
+        """The palette has no digit to say which rank is meant."""
+        return key.id != DIGITS
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return not self.view.entry.editing

@@ -74,7 +74,7 @@ class PlanScreen(Screen[str | None]):
         self.dismiss(None)
 
     def on_key_footer_pressed(self, message: KeyFooter.Pressed) -> None:
-        if each := pressed(self, message.key):
+        if each := pressed(self, message.key, message.label):
             self.call_later(self.app.run_action, each.key.action, each.node)
 
     # -- what it shows ----------------------------------------------------------------------

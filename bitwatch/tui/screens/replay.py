@@ -13,8 +13,10 @@ from bitwatch.tui import keys
 from bitwatch.tui.host import Host
 from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.targets import Target
+from bitwatch.tui.where import taken
 from bitwatch.tui.widgets.timeline import Timeline
 
+BEGIN = "replay-begin"
 REFUSES = {"stop", "stacks", "clean", "relaunch", "signal", "details", "tag", "untag"}
 
 
@@ -79,10 +81,16 @@ class ReplayDashboard(Dashboard):
         first = {"detach", "pause"}
         rest = keys.footer(self.doing() - first)
         self.footer.show_keys([*keys.footer(first, panels=False), *rest])
+        self.timeline.name_key(keys.get(BEGIN).name if BEGIN in self._clock() else "")
 
     def doing(self) -> set[str]:
-        clock = {key.id for key in keys.KEYS if key.scope == "replay"}
-        return (super().doing() | clock | {"pause"}) - REFUSES
+        return (super().doing() | self._clock() | {"pause"}) - REFUSES
+
+    def _clock(self) -> set[str]:
+        """The keys of the clock, but those that mean something else where the focus is."""
+        others = taken(self)
+        mine = (key for key in keys.table() if key.scope == "replay")
+        return {key.id for key in mine if not others.intersection(key.all[:1])}
 
     def remedies(self, view: View) -> dict[str, tuple[str, str]]:
         return {}

@@ -31,6 +31,7 @@ class Themes(Over[str | None]):
         super().__init__()
         self._themes = list(themes)
         self._before = ""
+        self._closes = False
         self._list = OptionList(*(theme.name for theme in themes), id="themes", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -51,7 +52,8 @@ class Themes(Over[str | None]):
         for at, theme in enumerate(self._themes):
             line = _line(theme, at == event.option_index, self._sixteen())
             event.option_list.replace_option_prompt_at_index(at, line)
-        if self._before:  # before that it is only the first line
+        # Before that it is only the first line, and a page that closes is told of late moves too.
+        if self._before and not self._closes:
             self.app.theme = self._themes[event.option_index].name
 
     def _sixteen(self) -> bool:
@@ -69,6 +71,7 @@ class Themes(Over[str | None]):
         self._list.action_cursor_down() if by > 0 else self._list.action_cursor_up()
 
     def action_close(self) -> None:
+        self._closes = True
         self.app.theme = self._before
         self.dismiss(None)
 

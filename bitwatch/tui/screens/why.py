@@ -72,7 +72,8 @@ def about(alert: Alert, most: int = 0) -> list[Block]:
     evidence = [plain(line) for line in (alert.evidence[:most] if most else alert.evidence)]
     if len(alert.evidence) > len(evidence):
         evidence.append(
-            f"and {len(alert.evidence) - len(evidence)} more: {keys.name('alerts')}, then enter"
+            f"and {len(alert.evidence) - len(evidence)} more: "
+            f"{keys.name('alerts')}, then {keys.name('alerts-open')}"
         )
     return _said(title, COLOURS[alert.severity], evidence, plain(keys.in_words(alert.next)))[1:]
 

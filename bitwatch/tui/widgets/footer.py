@@ -21,14 +21,15 @@ class KeyFooter(Painted):
     class Pressed(Message):
         """A key was clicked."""
 
-        def __init__(self, key: str) -> None:
+        def __init__(self, key: str, label: str) -> None:
             super().__init__()
             self.key = key
+            self.label = label
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._keys: list[tuple[str, str]] = []
-        self._places: list[tuple[int, int, str]] = []  # (from column, to column, key)
+        self._places: list[tuple[int, int, str, str]] = []  # (from column, to, key, label)
 
     def show_keys(self, pairs: Sequence[tuple[str, str]]) -> None:
         if self._keys != list(pairs):
@@ -41,13 +42,13 @@ class KeyFooter(Painted):
         for key, label in fitting(self._keys, width):
             start = line.width
             line.add(f" {key}", "strong accent").add(f" {label} ", "quiet")
-            self._places.append((start, line.width, key))
+            self._places.append((start, line.width, key, label))
         return [line]
 
     def on_click(self, event: textual_events.Click) -> None:
-        for start, end, key in self._places:
+        for start, end, key, label in self._places:
             if start <= event.x < end:
-                self.post_message(self.Pressed(key))
+                self.post_message(self.Pressed(key, label))
 
 
 def fitting(pairs: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:

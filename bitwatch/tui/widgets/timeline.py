@@ -20,12 +20,18 @@ class Timeline(Painted):
     default_id = "timeline"
 
     place: Place | None = None
+    _begins = ""  # the key that plays it again, while there is one that does
+
+    def name_key(self, begins: str) -> None:
+        if begins != self._begins:
+            self._begins = begins
+            self.repaint()
 
     def draw(self, width: int, height: int) -> list[Line]:
         place = self.place
         if place is None:
             return [Line()]
-        parts = _parts(place, wide=width >= WIDE)
+        parts = _parts(place, self._begins, wide=width >= WIDE)
         room = width - 1
         kept = most_important(parts, room, GAP)
         spare = room - needed(kept, GAP)
@@ -39,7 +45,7 @@ class Timeline(Painted):
         return [line]
 
 
-def _parts(place: Place, *, wide: bool) -> list[Part]:
+def _parts(place: Place, begins: str, *, wide: bool) -> list[Part]:
     mark = Line(" ")
     if place.over:
         mark.add("■ REPLAY ", "strong accent")
@@ -59,8 +65,10 @@ def _parts(place: Place, *, wide: bool) -> list[Part]:
     elif place.said:
         parts.append(Part(8, Line(place.said, "warning")))
     elif place.over:
-        words = Line("it is over; ", "quiet").add("home", "strong accent")
-        parts.append(Part(6, words.add(" plays it again", "quiet")))
+        words = Line("it is over", "quiet")
+        if begins:
+            words.add("; ", "quiet").add(begins, "strong accent").add(" plays it again", "quiet")
+        parts.append(Part(6, words))
     if place.skipped:
         lines = counted(place.skipped, "line")
         parts.append(Part(2, Line(f"{lines} of its files not understood", "warning")))
