@@ -161,8 +161,8 @@ async def some(app: Soaked, pilot: Pilot[None], chance: random.Random, names: li
             driver.process_message(key(chance.choice(names)))
 
 
-async def test_seven_thousand_random_keys_clicks_and_resizes_raise_nothing(tmp_path: Path) -> None:
-    app = await soak(home(tmp_path), 7_000, seed=1)
+async def test_ten_thousand_random_keys_clicks_and_resizes_raise_nothing(tmp_path: Path) -> None:
+    app = await soak(home(tmp_path), 10_000, seed=1)
     assert app.left > 0
     assert app.reached >= PAGES
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from textual import events as textual_events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
+from textual.reactive import Reactive
+from textual.widget import Widget
 from textual.widgets import Static
 
 from bitwatch.attach.follow import Snapshot
@@ -48,6 +50,9 @@ def layout(width: int, height: int) -> str:
 
 class Dashboard(RunKeys, CurveKeys):
     BINDINGS = keys.bindings()
+    focused: Reactive[Widget | None] = Reactive(
+        None, repaint=False
+    )  # its panels repaint themselves
     AUTO_FOCUS = ""  # a number goes to its panel first, and fills the screen with it next
 
     def __init__(self, run: RunDir, host: Host, first: Snapshot | None = None) -> None:
@@ -126,13 +131,16 @@ class Dashboard(RunKeys, CurveKeys):
 
     def _arrange(self) -> None:
         self._layout = layout(*self.app.size)
-        for name in (FULL, COMPACT, SMALL, TINY):
-            self.set_class(name == self._layout, f"-{name}")
-        self.set_class(bool(self._maximised), "-maximised")
-        self.set_class(self._maximised == "processes", "-below")
-        self.set_class(self._maximised == "loss", "-beside")
+        before = [node.classes for node in (self, *self.panels)]
         for panel in self.panels:
-            panel.set_class(panel.id == self._maximised, "-maximised")
+            panel.set_class(panel.id == self._maximised, "-maximised", update=False)
+        wanted = {f"-{name}": name == self._layout for name in (FULL, COMPACT, SMALL, TINY)}
+        wanted["-maximised"] = bool(self._maximised)
+        wanted["-below"] = self._maximised == "processes"
+        wanted["-beside"] = self._maximised == "loss"
+        self.update_classes(wanted, update=False)
+        if before != [node.classes for node in (self, *self.panels)]:
+            self.update_node_styles(animate=False)  # of all at once: it is what costs
         self.readers.listed = self._maximised == "readers"
         self.gpus.large = self._maximised == "gpus"
         self.alerts.rows = 2 if self._layout == FULL else 1
@@ -259,18 +267,17 @@ class Dashboard(RunKeys, CurveKeys):
             doing -= {"logs", "pause", "curve", "log-scale", "smooth"}  # room for the processes
             if self.processes.tagged:
                 doing.add("untag")
-        if self.loss.has_focus:
+        if self.focused is self.loss:
             doing |= {"axis", "compare", "curve-closer", "curve-wider", "curve-cursor-left"}
             doing = doing - {"logs", "tree"} | {"curve-whole"}  # room for what is about curves
-        if self.gpus.large and self.gpus.has_focus:
+        if self.gpus.large and self.focused is self.gpus:
             doing = doing - {"tree", "curve", "log-scale", "smooth"} | {"gpus-span"}
         return doing
 
-    def on_descendant_focus(self) -> None:
-        self.name_keys()
-
-    def on_descendant_blur(self) -> None:
-        self.name_keys()
+    def watch_focused(self) -> None:
+        """At once, so that it is painted with the panel that has got the focus."""
+        if self.is_mounted:
+            self.name_keys()
 
     def on_alert_bar_pressed(self, message: AlertBar.Pressed) -> None:
         self._press(message.key)

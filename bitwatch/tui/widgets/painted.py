@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.segment import Segment
+from textual import events
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
@@ -123,6 +124,19 @@ class Painted(Widget):
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
         self.repaint()
+
+    def _on_focus(self, event: events.Focus) -> None:
+        """Textual's own would paint all lines again, not those that look different now."""
+        event.prevent_default()
+        self.has_focus = True
+        if self.parent is not None:
+            self.parent.post_message(events.DescendantFocus(self))
+
+    def _on_blur(self, event: events.Blur) -> None:
+        event.prevent_default()
+        self.has_focus = False
+        if self.parent is not None:
+            self.parent.post_message(events.DescendantBlur(self))
 
 
 def _at(lines: list[Line], y: int) -> Line | None:
