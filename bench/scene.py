@@ -43,11 +43,11 @@ def spawn(words, executable):
 if role == "agent":
     ranks = [spawn([sys.executable, "-S", "-c", sys.argv[4], "rank", str(share), sys.argv[3]],
                    sys.executable) for share in json.loads(sys.argv[5])]
-    print(json.dumps({"agent": os.getpid(), "ranks": ranks}), flush=True)
+    os.write(1, (json.dumps({"agent": os.getpid(), "ranks": ranks}) + "\\n").encode())
 else:
     workers = int(sys.argv[3])
     below = [spawn([names[at >= workers] % at], "/bin/cat") for at in range(count)]
-    print(json.dumps({"rank": os.getpid(), "below": below}), flush=True)
+    os.write(1, (json.dumps({"rank": os.getpid(), "below": below}) + "\\n").encode())
 sys.stdin.read()
 """
 

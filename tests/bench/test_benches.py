@@ -106,6 +106,7 @@ def test_logs_of_every_kind_are_read_in_little_memory(tmp_path: Path) -> None:
     assert "targets for 200 MB" in printed
 
 
+@pytest.mark.long
 def test_watching_is_measured_by_process_and_everything_that_was_started_ends(
     tmp_path: Path,
 ) -> None:

@@ -109,6 +109,7 @@ def test_lines_that_cannot_be_written_and_lost_files_do_not_keep_a_run_from_bein
     assert is_whole(run.checkpoints() / f"step-{row['step']}")
 
 
+@pytest.mark.long
 def test_a_run_whose_directory_is_deleted_ends(shell: Shell) -> None:
     shell.launch(FOREVER, "watch.grace_s=5")
     shell.reach(10)

@@ -23,6 +23,7 @@ from bitwatch.tui.screens.over import Over
 from bitwatch.tui.screens.picker import COLOURS
 from bitwatch.tui.widgets.filter_line import FilterLine
 from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
+from bitwatch.tui.widgets.options import Options
 from bitwatch.tui.widgets.painted import Painted
 
 NAME_WIDTH = 28  # "2026-11-29-", a name, "-7f3a"
@@ -56,7 +57,7 @@ class Compare(Over[RunDir | None]):
             filters, closes = keys.name("compare-filter"), keys.name("picker-leave")
             words = f"enter adds or removes · {filters} filters · {closes} closes"
             dialog.border_subtitle = Content(words)
-            yield OptionList(id="runs", markup=False)
+            yield Options(id="runs", markup=False)
             yield self._line
 
     def on_mount(self) -> None:

@@ -22,6 +22,7 @@ from bitwatch.text import duration, number
 from bitwatch.tui import keys
 from bitwatch.tui.draw import clip, fit, plain
 from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
+from bitwatch.tui.widgets.options import Options
 
 COLOURS = {"fine": "$fine", "warning": "$warning", "bad": "$bad", "accent": "$accent"}
 
@@ -47,7 +48,7 @@ class Picker(Screen[RunDir]):
             dialog.border_title = "Which run?"
             leaves = keys.name("picker-leave")
             dialog.border_subtitle = Content(f"enter opens · {leaves} leaves")
-            yield OptionList(id="runs", markup=False)
+            yield Options(id="runs", markup=False)
 
     def on_mount(self) -> None:
         threading.Thread(target=self._list, name="runs", daemon=True).start()

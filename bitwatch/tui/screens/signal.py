@@ -16,6 +16,7 @@ from bitwatch.text import counted
 from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
 from bitwatch.tui.targets import Target
+from bitwatch.tui.widgets.options import Options
 
 CANCEL = "cancel"
 LISTED = 200  # processes that are named; a person does not read more
@@ -49,7 +50,7 @@ class SignalDialog(Over[str | None]):
                     line = Static(text, classes="" if indent == 2 else "line")
                     line.styles.padding = (0, 0, 0, indent)
                     yield line
-            yield OptionList(*self._options(), id="signals", markup=False)
+            yield Options(*self._options(), id="signals", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(OptionList).highlighted = 0

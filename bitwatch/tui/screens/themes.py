@@ -16,6 +16,7 @@ from bitwatch.tui.draw import fit, plain
 from bitwatch.tui.palette import SIXTEEN
 from bitwatch.tui.screens.over import Over
 from bitwatch.tui.themes import variables_of
+from bitwatch.tui.widgets.options import Options
 
 NAME_CELLS = 13
 SWATCHES = ("accent", "fine", "warning", "bad", "text", "quiet")
@@ -32,7 +33,7 @@ class Themes(Over[str | None]):
         self._themes = list(themes)
         self._before = ""
         self._closes = False
-        self._list = OptionList(*(theme.name for theme in themes), id="themes", markup=False)
+        self._list = Options(*(theme.name for theme in themes), id="themes", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog themes") as dialog:
