@@ -3,8 +3,8 @@
     python bench/screenshots.py [--run DIRECTORY] [--folder docs] [--steps N]
 
 Without --run the demo is launched, photographed live at step N, and stopped; the replay is that
-of its record. The picture of GPUs is of a real training on the CPU that bitwatch only watches,
-with a library in NVML's place: its GPUs are called stand-ins on it. The paths of the machine they
+of its record. The picture of GPUs is of a real supervisor and sensor with a library in NVML's
+place, over processes that sleep: its GPUs are called stand-ins on it. The paths of the machine they
 were taken on are shown as a user's would be.
 """
 
@@ -24,20 +24,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import scene
 from textual.pilot import Pilot
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bitwatch import listing
-from bitwatch.attach import commands, target
+from bitwatch.attach import commands
 from bitwatch.attach.follow import Feed, Snapshot
 from bitwatch.attach.replay import Refusing, Replay
+from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.screens.replay import ReplayDashboard
 from bitwatch.tui.themes import load
-from tests.foreign import programs
 from tests.nvml.standin import NoCompiler, Standin
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +68,7 @@ PICTURES = (
 )
 GPUS = Picture("gpus", (120, 30), keys=("1", "1"))
 REPLAY = Picture("replay", (120, 30))
-STEPS_TO_SEE = "iter 30:"  # of the training that is only watched
+SAMPLES = 25
 SETTLE_S = 6.0  # for the short histories that only a screen itself collects
 TEXT = re.compile(r'<text ([^>]*?)x="([\d.]+)"([^>]*?)textLength="([\d.]+)"([^>]*)>([^<]*)</text>')
 
@@ -88,7 +89,7 @@ def main() -> None:
         demo(Path(home), arguments.steps, arguments.folder)
     with tempfile.TemporaryDirectory() as home:
         os.environ["BITWATCH_HOME"] = home
-        watched(Path(home), arguments.folder)
+        gpus(Path(home), arguments.folder)
 
 
 def demo(home: Path, steps: int, folder: Path) -> None:
@@ -123,43 +124,48 @@ def demo(home: Path, steps: int, folder: Path) -> None:
     replay.close()
 
 
-def watched(home: Path, folder: Path) -> None:
-    """A training that bitwatch did not start, on GPUs that are not there."""
+def gpus(home: Path, folder: Path) -> None:
+    """A real supervisor and a real sensor over processes that only sleep, and GPUs that are not
+    there."""
     try:
-        standin = Standin(home / "nvml", 2, name="NVIDIA L4 stand-in")
+        standin = Standin(home / "nvml", scene.RANKS, name="NVIDIA L4 stand-in")
     except NoCompiler as error:
         print(f"no picture of GPUs: {error}")
         return
-    os.environ.update(standin.environment)
-    work = home / "char-lm"
-    work.mkdir()
-    with programs.nanogpt(work) as running:
-        running.reach(STEPS_TO_SEE)
-        run = target.opened(home, target.meant(home, str(running.pid)))
-        ranks = [rank for rank, _ in children(running.pid)]
-        for gpu, pid in enumerate(ranks[:2]):
-            standin.set(gpu, processes=f"{pid}:15700")
-        photograph(run, (GPUS,), folder)
+    with scene.scene(home, 5_000, 40, standin.environment) as live:
+        follower = Follower(live.run)
+        follower.poll()
+        told = follower.state.journal.processes.values()
+        for start in told:
+            if start.role == "rank" and start.rank is not None:
+                standin.set(start.rank, processes=f"{start.pid}:15700")
+        photograph(live.run, (GPUS,), folder, sampled)
 
 
-def children(parent: int) -> list[tuple[int, str]]:
-    """Its child processes: pid and command line."""
-    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    found = [(int(pid), Path(f"/proc/{pid}/cmdline").read_text()) for pid in listed]
-    return [(pid, command) for pid, command in found if "nanogpt" in command]
+def sampled(view: View) -> bool:
+    """Whether the graphs of the GPUs have something to show."""
+    seen = view.gpu_history.recent.values()
+    return max((len(recent.times) for recent in seen), default=0) >= SAMPLES
 
 
-def photograph(run: RunDir, pictures: Sequence[Picture], folder: Path) -> None:
+def photograph(
+    run: RunDir,
+    pictures: Sequence[Picture],
+    folder: Path,
+    ready: Callable[[View], object] = lambda view: True,
+) -> None:
+    """`ready` says whether everything is there that is to be seen."""
     for picture in pictures:
         feed = Neutral(run)
         feed.start()
         app = Bitwatch(feed, commands, load()[0], picture.theme)
 
         async def settled(pilot: Pilot[None], feed: Feed = feed) -> None:
-            live, began = run.lock_is_held() or feed.watcher is not None, time.monotonic()
+            live, began = run.lock_is_held(), time.monotonic()
             while (
                 feed.latest is None
                 or feed.latest.filled < 1
+                or not ready(feed.latest.view)
                 or (live and time.monotonic() - began < SETTLE_S)
             ):
                 await pilot.pause(0.1)
