@@ -55,7 +55,8 @@ class Window(NamedTuple):
         """The column that a value falls into; None when it is not in sight."""
         if x is None or not self.first <= x < self.end:
             return None
-        return min(columns - 1, int((x - self.first) / self.span * columns))
+        # A value at the edge of a column is in it, though a quotient may fall just below.
+        return min(columns - 1, int((x - self.first) / self.span * columns + 1e-9))
 
 
 def is_known(tracks: list[Track], axis: str) -> bool:

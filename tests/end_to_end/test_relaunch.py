@@ -103,7 +103,6 @@ def test_one_key_goes_back_to_what_worked(run: RunDir) -> None:
     assert 'sharding = "as-is"' in run.config(3).read_text()
 
 
-@pytest.mark.long
 def test_a_relaunch_without_a_supervisor_starts_one(shell: Shell, run: RunDir) -> None:
     (shell.folder / "no").unlink()
     holder = run.holder()
