@@ -81,10 +81,12 @@ class Follower:
     def _take(self, source: Source, path: Path) -> bool:
         news = False
         reader = self._readers.get(source)
-        if reader is None or reader.path != path:
+        if reader is None or (reader.path is not path and reader.path != path):
             reader = self._readers[source] = JournalReader(path, self._ends(source))
         began = reader.offset > 0
         for records in reader.batches():
+            if began and not records:  # of many files most say nothing most of the time
+                continue
             news = news or bool(records)
             of_file = source._replace(name=path.name) if source == SAMPLES else source
             fold(self.state, of_file, records)

@@ -88,6 +88,7 @@ class JournalReader:
 
     def __init__(self, path: Path, ends_bytes: int | None = None) -> None:
         self.path = path
+        self._name = os.fspath(path)
         self._ends_bytes = ends_bytes
         self.offset = 0
         self.skipped = 0
@@ -100,9 +101,9 @@ class JournalReader:
         records: list[codec.Any_] = []
         taken = 0
         try:
-            if self.offset and os.stat(self.path).st_size == self.offset:
+            if self.offset and os.stat(self._name).st_size == self.offset:
                 return records  # of many files most say nothing most of the time
-            with open(self.path, "rb", buffering=0) as file:
+            with open(self._name, "rb", buffering=0) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size < self.offset:
                     self.offset, self._rest, self._overlong = 0, b"", False

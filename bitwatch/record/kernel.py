@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 DEAD = (b"Z", b"X")  # states of a thread, or of a process by that of its first
 
 
+@lru_cache(maxsize=1)  # nothing that asks outlives a boot
 def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 

@@ -6,6 +6,7 @@ cannot say itself: the sample of processes and the time since its last movement 
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from bitwatch.record.events import Reader
@@ -45,17 +46,20 @@ def judged(view: View, now: float) -> dict[Key, Judged]:
         return {}
     ranks = max([view.ranks, *(rank + 1 for rank, _ in accounts)])
     workers = max([view.workers, 1, *(worker + 1 for _, worker in accounts)])
-    letters = {(row.pid, row.starttime): row.state for row in view.processes if row.state}
-    return {
-        (rank, worker): _judge(view, accounts.get((rank, worker)), letters, now)
-        for rank in range(ranks)
-        for worker in range(workers)
-    }
+    pids = {reader.pid for reader in accounts.values()}
+    letters = {(p.pid, p.starttime): p.state for p in view.processes if p.pid in pids}
+    sampled = any(p.state for p in view.processes)
+    found: dict[Key, Judged] = {}
+    for key in itertools.product(range(ranks), range(workers)):
+        reader = accounts.get(key)
+        letter = letters.get((reader.pid, reader.starttime), "") if reader else ""
+        found[key] = _judge(view, reader, letter, now, sampled=sampled)
+    return found
 
 
-def _judge(
-    view: View, reader: Reader | None, letters: dict[tuple[int, int], str], now: float
-) -> Judged:
+def _judge(view: View, reader: Reader | None, letter: str, now: float, *, sampled: bool) -> Judged:
+    """`letter`: of the reader's process in the newest sample, empty where that does not show it;
+    `sampled`: whether that shows any."""
     over = view.state in END_STATES
     if reader is None:
         return Judged(NEVER if over else "starting", None, None)
@@ -64,13 +68,12 @@ def _judge(
         return Judged(reader.state, reader, since)
     if over:
         return Judged("stopped", reader, since)
-    letter = letters.get((reader.pid, reader.starttime), "")
-    if _is_gone(view, reader, letters, letter):
+    if _is_gone(view, reader, letter, sampled=sampled):
         return Judged("starting" if _at_the_seam(view, reader) else "dead", reader, since)
     if letter in HALTED:
         return Judged("stuck", reader, since)
     # An account of an older version has no `moved`: nobody knows.
-    still_s = now - reader.moved if reader.moved and (letter or not letters) else 0.0
+    still_s = now - reader.moved if reader.moved and (letter or not sampled) else 0.0
     if reader.state == "reading" and reader.error:
         return Judged("retrying" if still_s < RETRYING_S else "stuck", reader, since)
     if reader.state == "reading" and still_s >= patience_s(reader):
@@ -93,11 +96,11 @@ def patience_s(reader: Reader) -> float:
     return max(STUCK_S, STUCK_READS * (reader.longest_read_s or 0.0))
 
 
-def _is_gone(view: View, reader: Reader, letters: dict[tuple[int, int], str], letter: str) -> bool:
+def _is_gone(view: View, reader: Reader, letter: str, *, sampled: bool) -> bool:
     """Whether a sample that would show its process does not, or shows what a dead one leaves."""
     if letter:
         return letter in ("Z", "X")
-    seen = bool(letters) and view.sampled is not None
+    seen = sampled and view.sampled is not None
     return seen and (view.sampled or 0.0) > reader.t + GONE_S
 
 

@@ -8,34 +8,11 @@ import msgspec
 
 from bitwatch.record import events
 from bitwatch.record.gpu_history import GpuHistory
+from bitwatch.record.joined import ProcessRow
 from bitwatch.record.recent import Own
 from bitwatch.record.series import Series
 
 END_STATES = ("done", "failed", "stopped", "lost")
-
-
-class ProcessRow(msgspec.Struct, kw_only=True, gc=False):
-    """A process as the newest sample saw it, joined with what the journal knows of it.
-    `started` is wall-clock seconds. `state` is the letter of /proc/PID/stat; a process in state
-    Z with `threads_live` goes on without its first thread."""
-
-    pid: int
-    starttime: int
-    ppid: int
-    role: str
-    state: str
-    rank: int | None = None
-    worker: int | None = None
-    cpu_percent: float | None = None
-    rss_mib: float | None = None
-    shared_mib: float | None = None
-    command: str = ""
-    started: float | None = None
-    threads_live: int = 0
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.pid, self.starttime
 
 
 class View(msgspec.Struct, kw_only=True):

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from bitwatch.record import codec, curves, events
 from bitwatch.record.gpu_history import GpuHistory
+from bitwatch.record.joined import Joined
 from bitwatch.record.series import Series
 
 KEPT = 500  # evaluations, checkpoints, actions, ended alerts: enough for a screen's lists
@@ -76,6 +77,7 @@ class JournalState(msgspec.Struct):
     alert_history: list[events.Alert] = []
     actions: list[events.Action] = []
     processes: dict[tuple[int, int], events.ProcessStart] = {}
+    starts: int = 0  # records of a start, of which the newest of each process counts
     exits: dict[tuple[int, int], events.ProcessExit] = {}
     shared: dict[tuple[int, int], set[str]] = {}
     minutes: int = 0
@@ -95,7 +97,8 @@ class SampleState(msgspec.Struct):
     processes: events.Processes | None = None
     gpus_from: str = ""  # the file that they stand in
     processes_from: str = ""
-    rows: dict[tuple[int, int], Any] = {}  # of the newest view of them, for the next: most stay
+    joined: list[Joined] = []  # of the newest view of them, for the next: most stay
+    joined_at: int = 0  # with the starts that the journal had told of then
 
 
 class RunState(msgspec.Struct):
@@ -190,6 +193,7 @@ def _journal(state: JournalState, record: codec.Any_) -> None:
             _keep(state.actions, record)
         case events.ProcessStart():
             state.processes[record.pid, record.starttime] = record
+            state.starts += 1
         case events.ProcessExit():
             state.exits[record.pid, record.starttime] = record
         case events.SharedMemory():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bitwatch.record import afterwards, events, watched
+from bitwatch.record import afterwards, events, joined, watched
 from bitwatch.record.follow import Liveness
 from bitwatch.record.recent import data_share, median_step_s, own_time
 from bitwatch.record.seen import END_STATES, ProcessRow, View
@@ -22,7 +22,6 @@ ECHO = re.compile(
     r"gloo|NCCL|TCPStore|ProcessGroup|Dist(Backend|Network|Store)Error|[Cc]onnection (reset|closed)"
     r"|Timed out waiting"
 )
-TICKS_PER_S = 100  # of a process's starttime: USER_HZ of every Linux that runs PyTorch
 
 
 def view(state: RunState, now: float, liveness: Liveness) -> View:
@@ -127,44 +126,16 @@ def _exits(state: RunState, number: int) -> list[events.ProcessExit]:
 
 
 def _processes(state: RunState) -> list[ProcessRow]:
-    """Rows of the newest sample, with the command line and the start that the journal has. That
-    of a process which is as it was in the view before is the same row."""
-    sample = state.samples.processes
+    """Rows of the newest sample, with the command line and the start that the journal has."""
+    sample, journal, samples = state.samples.processes, state.journal, state.samples
     if sample is None:
         return []
-    before, kept = state.samples.rows, {}
-    for process in sample.processes:
-        key = process.pid, process.starttime
-        told = state.journal.processes.get(key)
-        known = before.get(key)
-        if known is None or known[0] != process or known[1] is not told:
-            known = process, told, _process(process, told, sample)
-        kept[key] = known
-    state.samples.rows = kept
-    return [known[2] for known in kept.values()]
-
-
-def _process(
-    process: events.Process, told: events.ProcessStart | None, sample: events.Processes
-) -> ProcessRow:
-    # The monotonic clock of the sample against the start in ticks since boot. It stands
-    # still while a machine sleeps, so a record of the start from before then says more.
-    started = sample.t - max(0.0, sample.m - process.starttime / TICKS_PER_S)
-    return ProcessRow(
-        pid=process.pid,
-        starttime=process.starttime,
-        ppid=process.ppid,
-        role=process.role,
-        state=process.state,
-        rank=process.rank,
-        worker=process.worker,
-        cpu_percent=process.cpu_percent,
-        rss_mib=process.rss_mib,
-        shared_mib=process.shared_mib,
-        command=process.command or (told.command if told else ""),
-        started=min(started, told.t) if told else started,
-        threads_live=process.threads_live,
-    )
+    same = samples.joined_at == journal.starts
+    found = joined.renew(sample, samples.joined) if same else None
+    if found is None:
+        found = joined.join(sample, journal.processes, samples.joined)
+    samples.joined, samples.joined_at = found, journal.starts
+    return [one.row for one in found]
 
 
 def _judge(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -101,6 +102,7 @@ def over(line: Line, column: int, character: str, role: str) -> Line:
     return made
 
 
+@lru_cache(maxsize=4096)  # from one picture to the next most texts are the same
 def cells_of(text: str) -> int:
     """How many cells a text takes; of most texts a character takes one."""
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)

@@ -98,24 +98,24 @@ class Renewed(NamedTuple):
     reshaped: bool
 
 
-def renew(view: View, now: float, made: dict[Key, Row]) -> Renewed | None:
-    """Brings the rows of the view before up to this one, each where it stands. None when a process
-    has come, gone, or changed places: then they are to be made anew."""
-    if len(view.processes) != len(made):
+def renew(view: View, now: float, made: dict[Key, Row], before: View) -> Renewed | None:
+    """Brings the rows that were made of the view before up to this one, each where it stands.
+    None when a process has come, gone, or changed places: then they are to be made anew."""
+    if len(view.processes) != len(before.processes):
         return None
     readers, gpu = _accounts(view, now), gpu_memory(view)
     due: dict[Key, ProcessRow] = {}
-    for process in view.processes:
-        key = process.pid, process.starttime
-        row = made.get(key)
-        if row is None:
+    for process, was in zip(view.processes, before.processes, strict=True):
+        if process is was:
+            continue
+        row = made.get(process.key)
+        if row is None or place(process) != place(row.process) or process.ppid != row.process.ppid:
             return None
-        if row.process is not process:
-            if (process.ppid, place(process)) != (row.process.ppid, place(row.process)):
-                return None
-            due[key] = process
-        elif row.gpu_mib != gpu.get(process.pid):
-            due[key] = process
+        due[process.key] = process
+    if gpu != gpu_memory(before):
+        for key, row in made.items():
+            if row.gpu_mib != gpu.get(row.process.pid):
+                due.setdefault(key, row.process)
     changed, reshaped = [], False
     for key in due.keys() | (readers.keys() & made.keys()):
         row, one = made[key], readers.get(key)
@@ -124,15 +124,15 @@ def renew(view: View, now: float, made: dict[Key, Row]) -> Renewed | None:
         role, state = role_words(process, one.reader if one else None), _state(process, one)
         if key not in due and (role, state) == (row.role, row.state):
             continue
-        before = _looks(row)
+        looked = _looks(row)
         row.process, row.gpu_mib = process, gpu.get(process.pid)
         row.rss_mib, row.shared_mib = process.rss_mib, process.shared_mib
         row.cpu_percent = process.cpu_percent
         row.role, row.state, row.tone = role, state, STATE_ROLES.get(state, "quiet")
-        after = _looks(row)
-        if before != after:
+        looks = _looks(row)
+        if looked != looks:
             changed.append(row)
-            reshaped = reshaped or before[:SHAPE] != after[:SHAPE]
+            reshaped = reshaped or looked[:SHAPE] != looks[:SHAPE]
     return Renewed(changed, reshaped)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from textual.binding import Binding, BindingType
 
@@ -58,6 +59,7 @@ def use(given: Mapping[str, str]) -> None:
     """From now on these are the keys of these ids: a terminal has one keyboard."""
     _given.clear()
     _given.update(given)
+    _footer.cache_clear()
 
 
 def given() -> dict[str, str]:
@@ -104,6 +106,11 @@ def footer(
 ) -> list[tuple[str, str]]:
     """(key, label) of what does something now: `doing` names ids or actions. After the way out
     comes what only the place offers where one is: of a narrow footer the last go first."""
+    return list(_footer(frozenset(doing), panels, tuple(scopes)))
+
+
+@lru_cache(maxsize=64)  # with every picture it is asked for, and it seldom is another
+def _footer(doing: frozenset[str], panels: bool, scopes: tuple[str, ...]) -> list[tuple[str, str]]:
     found = [key for key in table() if key.scope in scopes and key.footer and key.name]
     found.sort(key=lambda key: (key.id != "detach", not key.scope))
     pairs = [(key.name, key.label) for key in found if key.id in doing or key.action in doing]

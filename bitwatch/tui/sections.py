@@ -71,9 +71,9 @@ def sections(
     now: float = 0.0,
     made: dict[Key, Row] | None = None,
 ) -> list[Section]:
-    """Those that have rows, our run first; `others` come from `beside`, `made` from `own` where
-    it was asked before."""
-    made = own(view, others, now) if made is None else made
+    """Those that have rows, our run first; `others` come from `beside`, `made` of
+    `family.make` where it was asked before."""
+    made = family.make(of_it(view, others), now) if made is None else made
     ours = family.rows(
         view, tree=tree, sort=sort, backwards=backwards, text=text, collapse=collapse, made=made
     )
@@ -86,21 +86,6 @@ def sections(
         if rows:
             found.append(Section(_heading(group, view, rows, len(every)), rows))
     return found
-
-
-def own(
-    view: View, others: Sequence[Row], now: float, before: dict[Key, Row] | None = None
-) -> dict[Key, Row]:
-    """The rows of the live attempt. What is known of a process beside it is newer than a sample
-    that still shows it in the attempt."""
-    return family.make(_of_it(view, others), now, before)
-
-
-def renew(
-    view: View, others: Sequence[Row], now: float, made: dict[Key, Row]
-) -> family.Renewed | None:
-    """Brings `made`, which `own` made of the view before, up to this one; None when it cannot."""
-    return family.renew(_of_it(view, others), now, made)
 
 
 def lines_of(found: Iterable[Section]) -> list[Heading | Row]:
@@ -125,10 +110,12 @@ def counts(view: View, others: Sequence[Other]) -> dict[str, int]:
     return found
 
 
-def _of_it(view: View, others: Sequence[Row]) -> View:
-    """Without the processes that are known to be beside the live attempt."""
+def of_it(view: View, others: Sequence[Row]) -> View:
+    """With the processes of the live attempt alone. What is known of one beside it is newer than
+    a sample that still shows it in the attempt."""
     keys = {row.process.key for row in others}
-    if not keys or not any(process.key in keys for process in view.processes):
+    pids = {pid for pid, _ in keys}
+    if not any(process.pid in pids for process in view.processes):
         return view
     kept = [process for process in view.processes if process.key not in keys]
     return msgspec.structs.replace(view, processes=kept)

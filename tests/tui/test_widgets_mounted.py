@@ -108,8 +108,8 @@ async def test_only_lines_that_changed_are_painted_again(monkeypatch: pytest.Mon
         panel.show(app.shown, views.NOW)
         assert refreshed == []
         busier = msgspec.structs.replace(app.shown.processes[2], cpu_percent=55.0)
-        app.shown.processes = [*app.shown.processes[:2], busier, *app.shown.processes[3:]]
-        panel.show(app.shown, views.NOW)
+        processes = [*app.shown.processes[:2], busier, *app.shown.processes[3:]]
+        panel.show(msgspec.structs.replace(app.shown, processes=processes), views.NOW)
         assert [region.height for region in refreshed] == [1]
 
 

@@ -4,11 +4,11 @@ the lines that look different from last time. Over a slow connection that is wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
-from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -30,6 +30,7 @@ class Painted(Widget):
         self._drawn: list[Line] | None = None
         self._drawn_for = (0, 0)
         self._strips: dict[int, tuple[Line | None, Strip]] = {}  # by line: of what it is
+        self._styles: dict[tuple[str, str], Style] = {}  # by role and ground, through the filters
         self._painted_for: object = None
 
     def show(self, view: View, now: float) -> None:
@@ -74,21 +75,14 @@ class Painted(Widget):
         self._drawn = self.draw(width, height)[:height]
         return self._drawn
 
-    def _current(self) -> list[Line]:
-        if self._drawn is None or self._drawn_for != tuple(self.size):
+    def _current(self, size: tuple[int, int]) -> list[Line]:
+        if self._drawn is None or self._drawn_for != size:
             return self._draw_now()
         return self._drawn
 
     def render_line(self, y: int) -> Strip:
-        width, palette = self.size.width, palette_of(self.app)
-        line = _at(self._current(), y)
-        if line is None:
-            return Strip([Segment(" " * width, palette.style("text"))], width)
-        line = line.cut(width)
-        segments = [Segment(text, palette.style(role, line.ground)) for text, role in line.spans]
-        if line.width < width:
-            segments.append(Segment(" " * (width - line.width), palette.style("text", line.ground)))
-        return Strip(segments, width)
+        size = self.size
+        return _strip(_at(self._current(size), y), size.width, palette_of(self.app).style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Whenever anything on the screen changes every widget is asked for all its lines: most
@@ -96,27 +90,33 @@ class Painted(Widget):
         none here."""
         if self.styles.gutter:
             return super().render_lines(crop)
-        drawn, palette, filters = self._current(), palette_of(self.app), self.get_line_filters()
-        painted = (palette, self.size.width, filters)
+        size = self.size
+        drawn, width = self._current(size), size.width
+        painted = (palette_of(self.app), width, self.get_line_filters())
         if self._painted_for != painted:
             self._painted_for = painted
             self._strips.clear()
+            self._styles.clear()
         strips = []
         for y in crop.line_range:
             line, kept = _at(drawn, y), self._strips.get(y)
             if kept is None or kept[0] is not line:
-                kept = self._strips[y] = line, self._filtered(self.render_line(y), filters)
+                kept = self._strips[y] = line, _strip(line, width, self._filtered)
             strips.append(kept[1])
-        if crop.column_span != (0, self.size.width):
+        if crop.column_span != (0, width):
             return [strip.crop(*crop.column_span) for strip in strips]
         return strips
 
-    def _filtered(self, strip: Strip, filters: Sequence[LineFilter]) -> Strip:
-        """For a terminal without colours, and the like."""
-        background = self.background_colors[1]
-        for each in filters:
-            strip = strip.apply_filter(each, background)
-        return strip
+    def _filtered(self, role: str, ground: str = "") -> Style:
+        """As the palette has it, but for a terminal without colours and the like. What Textual's
+        filters make of a segment depends on its style alone, so each style goes through once."""
+        style = self._styles.get((role, ground))
+        if style is None:
+            segments = [Segment(" ", palette_of(self.app).style(role, ground))]
+            for each in self.get_line_filters():
+                segments = each.apply(segments, self.background_colors[1])
+            style = self._styles[role, ground] = segments[0].style or Style.null()
+        return style
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self.refresh())
@@ -141,3 +141,14 @@ class Painted(Widget):
 
 def _at(lines: list[Line], y: int) -> Line | None:
     return lines[y] if y < len(lines) else None
+
+
+def _strip(line: Line | None, width: int, style_of: Callable[..., Style]) -> Strip:
+    """A line in the colours that `style_of` gives its roles, with what is missing to the width."""
+    if line is None:
+        return Strip([Segment(" " * width, style_of("text"))], width)
+    line = line.cut(width)
+    segments = [Segment(text, style_of(role, line.ground)) for text, role in line.spans]
+    if line.width < width:
+        segments.append(Segment(" " * (width - line.width), style_of("text", line.ground)))
+    return Strip(segments, width)

@@ -16,7 +16,7 @@ from bitwatch.record.view import END_STATES, ProcessRow, View
 from bitwatch.text import counted
 from bitwatch.tui import family
 from bitwatch.tui.draw import Line, Part, centred, clip, joined, plain
-from bitwatch.tui.family import Renewed
+from bitwatch.tui.family import Renewed, renew
 from bitwatch.tui.kept import Value
 from bitwatch.tui.rows import SORTS, Key, Row, arrow
 from bitwatch.tui.sections import (
@@ -26,8 +26,7 @@ from bitwatch.tui.sections import (
     beside,
     counts,
     lines_of,
-    own,
-    renew,
+    of_it,
     sections,
 )
 from bitwatch.tui.widgets.columns import Columns
@@ -57,6 +56,7 @@ class ProcessPanel(RowList):
         self._beside: list[Row] = []
         self._beside_of: object = None  # what they were made of
         self._own: dict[Key, Row] = {}
+        self._own_of: View | None = None
         self._columns: Columns | None = None
         self._arranged: object = None  # for what the rows and columns are
 
@@ -75,9 +75,11 @@ class ProcessPanel(RowList):
         of = self.others, view.leftovers, view.run, [gpu.get(pid) for pid in pids]
         if other := of != self._beside_of:
             self._beside_of, self._beside = of, beside(view, self.others, self.now)
-        renewed = renew(view, self._beside, self.now, self._own) if self._own else None
+        ours, before, self._own_of = of_it(view, self._beside), self._own_of, None
+        renewed = renew(ours, self.now, self._own, before) if before is not None else None
         if renewed is None:
-            self._own = own(view, self._beside, self.now, self._own)
+            self._own = family.make(ours, self.now, self._own)
+        self._own_of = ours
         if renewed is None or other or not self._stands(renewed):
             self._arranged = None
 
