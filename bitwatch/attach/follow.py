@@ -326,7 +326,7 @@ def trouble_with(run: RunDir) -> str:
     """Why the directory cannot be read now, as a sentence; empty when it can."""
     try:
         os.listdir(run.path)
-        if run.journal.exists() and not os.access(run.journal, os.R_OK):
+        if not os.access(run.journal, os.R_OK) and run.journal.exists():
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         run.identity()
     except FileNotFoundError:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bitwatch.record import events, kernel, rundir
+from bitwatch.record import codec, events, kernel, rundir
 from bitwatch.record.journal import JournalReader
 from bitwatch.record.rundir import RunDir
+from bitwatch.record.sampled import Decoder
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class Follower:
         news = False
         reader = self._readers.get(source)
         if reader is None or (reader.path is not path and reader.path != path):
-            reader = self._readers[source] = JournalReader(path, self._ends(source))
+            decode = Decoder().decode if source == SAMPLES else codec.decode
+            reader = JournalReader(path, self._ends(source), decode)
+            self._readers[source] = reader
         began = reader.offset > 0
         for records in reader.batches():
             if began and not records:  # of many files most say nothing most of the time

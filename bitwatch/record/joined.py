@@ -69,7 +69,7 @@ def renew(sample: events.Processes, before: list[Joined]) -> list[Joined] | None
     if len(processes) != len(before):
         return None
     pairs = enumerate(zip(processes, before, strict=True))
-    changed = [at for at, (process, one) in pairs if process != one.process]
+    changed = [at for at, (process, one) in pairs if process is not one.process]
     found = before.copy() if changed else before
     for at in changed:
         process, was = processes[at], before[at]

@@ -86,8 +86,14 @@ class JournalReader:
     was left out: every line that begins at `gap[0]` or later, up to and with `gap[1]`.
     """
 
-    def __init__(self, path: Path, ends_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        ends_bytes: int | None = None,
+        decode: Callable[[bytes], codec.Any_ | None] = codec.decode,
+    ) -> None:
         self.path = path
+        self._decode = decode
         self._name = os.fspath(path)
         self._ends_bytes = ends_bytes
         self.offset = 0
@@ -142,7 +148,7 @@ class JournalReader:
                 continue
             if not line.strip():
                 continue
-            record = codec.decode(line)
+            record = self._decode(line)
             if record is None:
                 self.skipped += 1
             else:

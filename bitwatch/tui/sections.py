@@ -115,7 +115,7 @@ def of_it(view: View, others: Sequence[Row]) -> View:
     a sample that still shows it in the attempt."""
     keys = {row.process.key for row in others}
     pids = {pid for pid, _ in keys}
-    if not any(process.pid in pids for process in view.processes):
+    if not any(one.key in keys for one in view.processes if one.pid in pids):
         return view
     kept = [process for process in view.processes if process.key not in keys]
     return msgspec.structs.replace(view, processes=kept)

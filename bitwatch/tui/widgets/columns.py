@@ -23,7 +23,7 @@ class Columns:
 
     def __init__(self, rows: list[Row], width: int, now: float) -> None:
         self.now = now
-        self._kept: dict[tuple[Key, ...], tuple[bool, Line, Line]] = {}
+        self._kept: dict[tuple[Key, ...], tuple[bool, str, Line]] = {}  # tagged, age, and drawn
         self._pid = max(3, len(str(max([row.process.pid for row in rows], default=0))))
         names = {(row.guides, row.role) for row in rows}
         name = max([NAME_MIN, *(cell_len(guides) + cell_len(role) for guides, role in names)])
@@ -89,23 +89,22 @@ class Columns:
         return line
 
     def line(self, row: Row, *, tagged: bool) -> Line:
-        """All but the age of a row stays as it is, until it is forgotten."""
+        """A row stays as it is for as long as its age says the same, until it is forgotten."""
+        started = row.process.started
+        old = NONE if started is None else age(self.now - started)
         kept = self._kept.get(row.keys)
-        if kept is None or kept[0] != tagged:
-            kept = self._kept[row.keys] = tagged, self._before_age(row, tagged), self._after(row)
-        line = Line().join(kept[1])
-        if self.has("age"):
-            started = row.process.started
-            line.add(
-                fit(NONE if started is None else age(self.now - started), 8, right=True), "quiet"
-            )
-        return line.join(kept[2])
+        if kept is None or kept[:2] != (tagged, old):
+            line = self._until_age(row, tagged)
+            if self.has("age"):
+                line.add(fit(old, self._widths["age"], right=True), "quiet")
+            kept = self._kept[row.keys] = tagged, old, line.join(self._after(row))
+        return kept[2]
 
     def forget(self, row: Row) -> None:
         """It has changed."""
         self._kept.pop(row.keys, None)
 
-    def _before_age(self, row: Row, tagged: bool) -> Line:
+    def _until_age(self, row: Row, tagged: bool) -> Line:
         line = Line("▌" if tagged else " ", "accent")
         if self.has("pid"):
             line.add(fit(str(row.process.pid), self._pid, right=True) + " ", "quiet")
@@ -190,12 +189,13 @@ def _known(value: float | None) -> str:
 
 
 def age(seconds: float) -> str:
-    """12s · 4m05 · 2h04 · 3d04h: seven cells at most."""
+    """12s · 4m · 2h04 · 3d04h: six cells at most. Beyond the first minute nobody counts a process's
+    seconds, and rows in which nothing happens stand still."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"
     if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}"
+        return f"{whole // 60}m"
     if whole < 86400:
         return f"{whole // 3600}h{whole % 3600 // 60:02d}"
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"

@@ -13,6 +13,7 @@ from bitwatch.tui.widgets.painted import Painted
 
 FRAME_HEIGHT = 3  # a frame needs a line inside
 FRAME_WIDTH = 12
+EMPTY = Line()
 LEAST_WORDS = 8  # cells in a border; in less there is nothing to say
 
 
@@ -23,6 +24,10 @@ class Panel(Painted, can_focus=True):
 
     title = ""
     keeps: tuple[str, ...] = ()  # attributes that the next attach begins with
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._frames: dict[int, tuple[Line, int, str, Line]] = {}  # by line: of what it is
 
     def kept(self) -> dict[str, Value]:
         return {name: getattr(self, name) for name in self.keeps}
@@ -68,10 +73,17 @@ class Panel(Painted, can_focus=True):
         top.add(self.title, "strong accent" if self.has_focus else "strong text")
         framed = [_edge(top, self.caption(), "  ", "╮", width, border)]
         for y in range(height - 2):
-            line = inside[y].cut(width - 4) if y < len(inside) else Line()
-            framed.append(_between(line, width, border))
+            line = inside[y].cut(width - 4) if y < len(inside) else EMPTY
+            framed.append(self._framed(y, line, width, border))
         framed.append(_edge(Line("╰", border), self.subtitle(), " · ", "╯", width, border))
         return framed
+
+    def _framed(self, y: int, line: Line, width: int, border: str) -> Line:
+        """What draws a panel hands over the same lines again where nothing has changed."""
+        kept = self._frames.get(y)
+        if kept is None or kept[0] is not line or kept[1:3] != (width, border):
+            kept = self._frames[y] = line, width, border, _between(line, width, border)
+        return kept[3]
 
     def _one_line(self, width: int) -> Line:
         role = "strong accent" if self.has_focus else "strong text"

@@ -225,7 +225,7 @@ class ProcessPanel(RowList):
     def _line(self, row: Row, columns: Columns) -> Line:
         line = columns.line(row, tagged=any(key in self.tagged for key in row.keys))
         if self.selection in row.keys:
-            line.ground = "cursor-ground" if self.has_focus else "surface"
+            return Line(ground="cursor-ground" if self.has_focus else "surface").join(line)
         return line
 
     # -- rows -----------------------------------------------------------------------------
