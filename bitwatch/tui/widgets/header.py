@@ -66,7 +66,8 @@ class Header(Painted):
         room = width - indent - 1 - (right.width + 2 if right.width else 0)
         kept = most_important(parts, room, GAP)
         spare = room - needed(kept, GAP)
-        line = Line(" " * indent)
+        # Without the name, which is padded, a row begins as the others do.
+        line = Line(" " * (indent or (kept[0] is not parts[0])))
         for at, part in enumerate(kept):
             if at:
                 line.add(" " * GAP)
