@@ -185,9 +185,9 @@ def _relaunch(
         severity="error",
         text=f"attempt {number} did not get as far as a step: {cause}",
         evidence=[started.cause, kept],
-        next=f"nothing is lost: R goes back to the settings of attempt {started.relaunch_of}"
+        next=f"nothing is lost: key R goes back to the settings of attempt {started.relaunch_of}"
         if started.correction not in ("same", "back")
-        else "nothing is lost: R tries again",
+        else "nothing is lost: key R tries again",
         attempt=number,
         t=at,
         m=0.0,
