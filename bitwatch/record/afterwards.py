@@ -115,7 +115,8 @@ def _unwatched(state: RunState, number: int, liveness: Liveness) -> Iterator[eve
         severity="warning",
         text="supervisor gone; the ranks go on, and nothing watches or records them",
         evidence=[f"the last that it wrote was at {_clock(seen)}"] if seen else [],
-        next="bitwatch attach, anew, brings another one; key S stops the run with a checkpoint",
+        next="key c brings another one, and so does bitwatch attach, anew; key S stops the run "
+        "with a checkpoint",
         attempt=number,
         t=seen,
         m=0.0,
