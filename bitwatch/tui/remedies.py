@@ -15,7 +15,7 @@ def remedies(view: View) -> dict[str, tuple[str, str]]:
     found = {
         "leftovers": (clean.name, clean.label),
         "stalled": (stacks.name, stacks.label),
-        SUPERVISOR_GONE: (clean.name, "bring one back"),
+        SUPERVISOR_GONE: (clean.name, "supervise again"),
     }
     if view.foreign:
         return found | {LEFT_OF_WATCHED: (clean.name, "list them")}
