@@ -115,7 +115,8 @@ def _unwatched(state: RunState, number: int, liveness: Liveness) -> Iterator[eve
         severity="warning",
         text="supervisor gone; the ranks go on, and nothing watches or records them",
         evidence=[f"the last that it wrote was at {_clock(seen)}"] if seen else [],
-        next="bitwatch attach, anew, brings another one; key S stops the run with a checkpoint",
+        next="key c brings another one, and so does bitwatch attach, anew; key S stops the run "
+        "with a checkpoint",
         attempt=number,
         t=seen,
         m=0.0,
@@ -185,9 +186,9 @@ def _relaunch(
         severity="error",
         text=f"attempt {number} did not get as far as a step: {cause}",
         evidence=[started.cause, kept],
-        next=f"nothing is lost: R goes back to the settings of attempt {started.relaunch_of}"
+        next=f"nothing is lost: key R goes back to the settings of attempt {started.relaunch_of}"
         if started.correction not in ("same", "back")
-        else "nothing is lost: R tries again",
+        else "nothing is lost: key R tries again",
         attempt=number,
         t=at,
         m=0.0,

@@ -1,7 +1,8 @@
 """Who keeps a run that takes no step: the waits of all its ranks in one sentence. Pure.
 
 A rank that waits in a collective waits for others, and is never named as the cause; unless all
-do. No duration stands in a sentence: each change of it is a line in the journal.
+do. No duration stands in a sentence: each change of it is a line in the journal. Of a run that
+takes its steps a look is one instant: it says where the ranks are, and blames nobody.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from bitwatch.text import clock, literal
 # The kinds of wait for which nobody else of the run is the reason; then those that only look so.
 HELD = ("ended", "stopped", "kernel", "data", "checkpoint", "prepare", "other")
 AT_WORK = ("compile", "busy", "unknown")
+AT_EASE = ("running",)  # states of a run that is not held up
+ONE_INSTANT = "this was one instant of a run that is not known to stand still"
 SHOWN = 3  # causes of different kinds in a sentence
 SPAN = 3  # ranks in a row from which they are told as "0 to 3"
 NAME_CHARACTERS = 120  # of a place
@@ -86,26 +89,31 @@ def _no_cause(view: View, waits: Sequence[Wait]) -> str:
         unknown = [wait for wait in waits if wait.kind == "unknown"]
         at_work = [wait for wait in waits if wait.kind != "unknown"]
         are_all = len(waits) >= view.ranks and not (unknown and at_work)
-        words = [_at_work(at_work, are_all)] if at_work else []
+        words = [_at_work(view, at_work, are_all)] if at_work else []
         words += [_unknown(unknown, are_all)] if unknown else []
         return "; ".join(words)
     told = "; ".join(
         f"{ranks(numbers)} wait{'s' if len(numbers) == 1 else ''} in {where}"
         for where, numbers in places.items()
     )
+    if view.state in AT_EASE:
+        return f"{told}; {ONE_INSTANT}"
     if len(places) == 1:
         return f"{told}: all wait for each other, and none of them is late"
     return f"{told}: they wait for each other in different places, and none of them can go on"
 
 
-def _at_work(waits: Sequence[Wait], are_all: bool) -> str:
+def _at_work(view: View, waits: Sequence[Wait], are_all: bool) -> str:
     names = {_name(wait) for wait in waits if wait.where}
     doing = f" at {names.pop()}" if len(names) == 1 else ""
     who = ranks([wait.rank for wait in waits])
     if are_all:
         who = "all ranks" if len(waits) > 1 else "the rank"
     are = "are" if len(waits) > 1 else "is"
-    return f"{who} {are} at work{doing}: a step that takes long, or never ends"
+    said = f"{who} {are} at work{doing}"
+    if view.state in AT_EASE:
+        return f"{said}; {ONE_INSTANT}"
+    return f"{said}: a step that takes long, or never ends"
 
 
 def _unknown(waits: Sequence[Wait], are_all: bool) -> str:

@@ -190,7 +190,7 @@ def take_up(
         if cause or state != "stopped":
             raise RunDirError(
                 f"attempt {attempt} ended without a checkpoint of its own ({state}"
-                f"{f': {cause}' if cause else ''}); R goes on from the newest one there is"
+                f"{f': {cause}' if cause else ''}); key R goes on from the newest one there is"
             )
         return _made(run, attempt, wish)
     except (RunDirError, OSError) as error:

@@ -88,7 +88,7 @@ def _worker_died(view: View, told: list[str], so: str, lines: list[str]) -> even
         text=f"{told[0]}{more}; its rank {so}",
         evidence=[*told[:NAMED], *lines],
         next="look into the kernel's log (dmesg) for the out-of-memory killer; once it has ended: "
-        f"R, or bitwatch run --resume {view.run or 'RUN'}, {_goes_on(view)}",
+        f"key R, or bitwatch run --resume {view.run or 'RUN'}, {_goes_on(view)}",
     )
 
 
@@ -128,7 +128,7 @@ def rank_died(view: View, logs: Logs) -> Iterator[events.Alert]:
         text=f"rank {first.rank} {_how(first, words, codes)}"
         + ("; the others are ended with it" if view.ranks > 1 else ""),
         evidence=[*told[:NAMED], *logs.last_lines(died[0].rank)],
-        next=f"once it has ended, R {_goes_on(view)}; bitwatch logs {view.run} --rank {first.rank} "
+        next=f"once it has ended, key R {_goes_on(view)}; bitwatch logs {view.run} --rank {first.rank} "
         "shows its last lines",
     )
 

@@ -45,7 +45,7 @@ def remedy(view: View, alert: str, otherwise: str) -> str:
             leave = "--new-epoch " if correction.get("resume") == "new-epoch" else ""
             run = view.run or "RUN"
             return (
-                f"R on the screen relaunches it with {_named(changes)}; or, once it is stopped: "
+                f"key R on the screen relaunches it with {_named(changes)}; or, once it is stopped: "
                 f"bitwatch run --resume {run} {leave}{how}"
             )
     return otherwise

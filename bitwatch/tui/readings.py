@@ -15,6 +15,7 @@ from bitwatch.tui.reader_grid import Cell, Grid, cell
 BUSY = ("reading", "waiting")
 COMPARED = 8  # shards of a reader that are looked at for who else reads them
 APART = 0.10  # of the foremost rank's share that another may lie behind unsaid
+FRESH_S = 5.0  # a rate holds for so long after the last account, or for two of its accounts
 BEGUN = 0.05  # of a share: before it a few rows make ranks look far apart
 
 
@@ -112,15 +113,18 @@ class Rates:
         self._attempt = 0
         self._last: dict[Key, tuple[float, int, int]] = {}
         self._rates: dict[int, dict[int, tuple[float, float]]] = {}  # by rank, by worker
+        self._hold: dict[Key, float] = {}  # until when, if nothing more comes
+        self._time = 0.0
         self._judged: Mapping[Key, Judged] = {}
 
-    def take(self, view: View, judged: Mapping[Key, Judged]) -> None:
-        """An account that no longer changes has no rate of its own: `judged` says whose do."""
+    def take(self, view: View, judged: Mapping[Key, Judged], now: float) -> None:
+        """An account that no longer changes has no rate of its own: `judged` says whose do. A
+        reader that has read far ahead waits for minutes, and makes nothing meanwhile."""
         if view.attempt != self._attempt:
             self._attempt = view.attempt
             self._last.clear()
             self._rates.clear()
-        self._judged = judged
+        self._judged, self._time = judged, now
         for reader in view.readers:
             if reader.loader != "train":
                 continue
@@ -136,6 +140,7 @@ class Rates:
                 seconds = reader.t - before[0]
                 samples, text = reader.samples - before[1], reader.bytes - before[2]
                 of_rank[reader.worker] = (samples / seconds, max(0, text) / seconds)
+                self._hold[key] = reader.t + max(FRESH_S, 2 * seconds)
 
     def known(self) -> bool:
         return any(self._rates.values())
@@ -152,12 +157,15 @@ class Rates:
         return rates[1] if rates else None
 
     def _now(self, rank: int) -> dict[int, tuple[float, float]]:
-        """By worker; nothing comes of one that is done, stuck or gone."""
+        """By worker; nothing comes of one that is done, stuck or gone, or has told nothing new."""
         return {
-            worker: rates if one is not None and one.state in BUSY else (0.0, 0.0)
+            worker: rates if self._makes((rank, worker)) else (0.0, 0.0)
             for worker, rates in self._rates.get(rank, {}).items()
-            for one in [self._judged.get((rank, worker))]
         }
+
+    def _makes(self, key: Key) -> bool:
+        one = self._judged.get(key)
+        return one is not None and one.state in BUSY and self._time <= self._hold[key]
 
 
 def _sum(rates: list[float]) -> float | None:

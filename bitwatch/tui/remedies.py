@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bitwatch.attach.offer import BACK, SAME, offers
 from bitwatch.plan.cures import CURED, cures
-from bitwatch.record.afterwards import LEFT_OF_WATCHED
+from bitwatch.record.afterwards import LEFT_OF_WATCHED, SUPERVISOR_GONE
 from bitwatch.record.view import View
 from bitwatch.tui import keys
 
@@ -12,7 +12,11 @@ from bitwatch.tui import keys
 def remedies(view: View) -> dict[str, tuple[str, str]]:
     """By alert, the key that acts on it now."""
     clean, stacks, again = (keys.get(id) for id in ("clean", "stacks", "relaunch"))
-    found = {"leftovers": (clean.name, clean.label), "stalled": (stacks.name, stacks.label)}
+    found = {
+        "leftovers": (clean.name, clean.label),
+        "stalled": (stacks.name, stacks.label),
+        SUPERVISOR_GONE: (clean.name, "supervise again"),
+    }
     if view.foreign:
         return found | {LEFT_OF_WATCHED: (clean.name, "list them")}
     first = next(iter(offers(view)), None)

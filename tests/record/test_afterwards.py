@@ -7,6 +7,7 @@ from bitwatch.record.afterwards import STALE_S, SUPERVISOR_GONE
 from bitwatch.record.follow import Liveness
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
 from bitwatch.record.view import View, view
+from bitwatch.tui.remedies import remedies
 
 NOW = 1_000_000.0
 WATCHED = Liveness(supervisor=True, agent=True, ranks=frozenset({0}))
@@ -33,6 +34,7 @@ def test_ranks_that_go_on_without_a_supervisor_are_an_alert_until_there_is_one()
     alert = said(view(state, NOW, ALONE))[SUPERVISOR_GONE]
     assert alert.severity == "warning" and alert.t == NOW - 2.0
     assert "the ranks go on" in alert.text and "bitwatch attach" in alert.next
+    assert alert.next.startswith("key c ") and alert.id in remedies(view(state, NOW, ALONE))
     assert "the last that it wrote was at" in alert.evidence[0]
 
 

@@ -49,10 +49,10 @@ def test_a_rank_that_is_gone_is_said_with_what_is_known_and_the_first_one_first(
 def test_what_goes_on_and_from_where_is_said_as_it_is() -> None:
     view = View(run="r", state="running", ranks=2, exits=[exit(0, 2.0, signal=9)])
     said = alerts(view, Logs())["rank-died"].next
-    assert said.startswith("once it has ended, R starts it anew: there is no checkpoint yet; ")
+    assert said.startswith("once it has ended, key R starts it anew: there is no checkpoint yet; ")
     view.checkpoints = [events.Checkpoint(step=20, path="/x")]
     said = alerts(view, Logs())["rank-died"].next
-    assert said.startswith("once it has ended, R goes on from the newest checkpoint; ")
+    assert said.startswith("once it has ended, key R goes on from the newest checkpoint; ")
 
 
 def test_who_lost_another_or_was_ended_for_it_is_not_the_first(tmp_path: Path) -> None:
@@ -100,7 +100,8 @@ def test_a_rank_that_lost_its_worker_names_it_and_the_signal(tmp_path: Path) -> 
     assert found["worker-died"].text == f"{LOST}; its rank could not go on without it"
     assert found["worker-died"].evidence == [LOST, "rank 0's log: a bus error"]
     assert (
-        "once it has ended: R, or bitwatch run --resume r, starts it" in found["worker-died"].next
+        "once it has ended: key R, or bitwatch run --resume r, starts it"
+        in found["worker-died"].next
     )
     view.state = "stopping"
     assert alerts(view, Logs(tmp_path)) == {}

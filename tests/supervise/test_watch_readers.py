@@ -136,7 +136,7 @@ def test_the_plans_warnings_have_the_accounts_as_evidence_and_one_command_as_rem
     assert uneven.evidence[1:] == ["rank 0: 1,200 of 3,100 sequences unread in epoch 0"]
     for alert in found.values():
         assert alert.next == (
-            "R on the screen relaunches it with sharding indexed; or, once it is stopped: "
+            "key R on the screen relaunches it with sharding indexed; or, once it is stopped: "
             "bitwatch run --resume 2026-01-01-x-1 --new-epoch --sharding indexed"
         )
 
@@ -149,7 +149,7 @@ def test_a_correction_that_cannot_be_launched_or_taken_is_not_offered() -> None:
     fewer = running("reading", "idle", plan=plan())
     fewer.plan["corrections"][0] |= {"changes": {"data.workers": 1}, "resume": "exact"}
     assert by_id(fewer)["idle-reader"].next == (
-        "R on the screen relaunches it with workers 1; or, once it is stopped: "
+        "key R on the screen relaunches it with workers 1; or, once it is stopped: "
         "bitwatch run --resume 2026-01-01-x-1 --set data.workers=1"
     )
 
@@ -171,7 +171,7 @@ def test_a_correction_is_no_remedy_for_what_it_does_not_end() -> None:
     view = running("reading", "idle", "reading", "idle", plan=plan(*PROBLEMS, num_shards=1))
     view.plan["corrections"][0] |= fewer
     said = {alert.id: alert.next for alert in alerts(view, NOW)}
-    ended = {name for name, words in said.items() if words.startswith("R on the screen")}
+    ended = {name for name, words in said.items() if words.startswith("key R on the screen")}
     assert ended == {"workers-exceed-shards", "idle-reader"}
     assert said["every-rank-reads-everything"] == said["uneven-batches"] == "do something"
     starved = run_of(1.5)

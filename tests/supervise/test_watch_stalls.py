@@ -91,6 +91,25 @@ def test_who_is_waited_for_is_named(places: list[tuple[str, str]], sentence: str
     assert all(wait.kind != "collective" for wait in blame.culprits(found))
 
 
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (
+            [ALL_REDUCE, ("collective", "barrier")],
+            "rank 0 waits in all_reduce; rank 1 waits in barrier",
+        ),
+        ([ALL_REDUCE] * 2, "ranks 0, 1 wait in all_reduce"),
+        ([("busy", "loop (a.py:3)")] * 2, "all ranks are at work at loop (a.py:3)"),
+    ],
+)
+def test_a_run_that_takes_its_steps_is_not_called_stuck(
+    places: list[tuple[str, str]], said: str
+) -> None:
+    seen = View(attempt=1, ranks=2, state="running")
+    told = blame.sentence(seen, waits(*places), NOW)
+    assert told == f"{said}; this was one instant of a run that is not known to stand still"
+
+
 def test_a_worker_that_was_stopped_is_named_before_one_that_reads() -> None:
     seen = View(attempt=1, ranks=1, workers=2, state="running")
     seen.readers = [

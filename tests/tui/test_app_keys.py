@@ -124,6 +124,27 @@ async def test_why_without_an_alert_says_so(stage: Open) -> None:
         assert "Nothing is wrong" in at.text()
 
 
+async def test_why_of_a_run_that_failed_has_evidence_and_what_to_do(stage: Open) -> None:
+    died = events.Alert(
+        id="rank-died", severity="error", text="rank 1 was killed", attempt=1,
+        evidence=["rank 0 failed: Connection reset"],
+    )  # fmt: skip
+    async with stage() as at:
+        view = msgspec.structs.replace(
+            at.source.view, state="failed", cause="rank 1 was killed by SIGKILL", alerts=[],
+            past_alerts=[died, msgspec.structs.replace(died, cleared=True)],
+            checkpoints=[], run="2026-11-30-demo-1",
+        )  # fmt: skip
+        at.source.give(view)
+        await at.pilot.pause()
+        await at.press("w")
+        for words in (
+            *("failed: rank 1 was killed by SIGKILL", "rank 0 failed: Connection reset"),
+            *("key R starts it anew", "bitwatch report 2026-11-30-demo-1"),
+        ):
+            assert words in at.text()
+
+
 async def test_logs_are_merged_literal_and_go_on(stage: Open) -> None:
     async with stage() as at:
         folder = at.source.run.logs(1)

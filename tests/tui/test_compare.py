@@ -99,6 +99,18 @@ async def test_three_runs_have_colours_of_their_own_and_a_fourth_is_refused(stag
         assert f"C {runs[2].id[11:]}" in legend(at)
 
 
+async def test_a_run_has_one_line_in_a_wide_terminal(stage: Open) -> None:
+    async with stage(120, 40) as at:
+        run = other(at.source.run.path.parent, "wide", [1.0] * 1500)
+        await at.press("o")
+        await listed(at, 1)
+        for columns in (200, 120):
+            await at.pilot.resize_terminal(columns, 40)
+            await at.pilot.pause()
+            (line,) = [line for line in at.text().splitlines() if run.id in line]
+            assert "step 1,500" in line
+
+
 async def test_the_page_is_filtered_and_left(stage: Open) -> None:
     async with stage(80, 24) as at:
         home = at.source.run.path.parent

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.command import CommandPalette
 
-from bitwatch.tui import keys
+from bitwatch.tui import keys, remap
 from bitwatch.tui.key_names import key_of
 from bitwatch.tui.screens.help import Help
 from bitwatch.tui.screens.logs import Logs
@@ -52,6 +53,13 @@ def test_the_document_and_the_table_agree() -> None:
     assert rows() == {
         row: [name for id in ids for name in keys.get(id).all] for row, ids in IDS.items()
     }
+
+
+def test_the_example_of_a_users_file_is_taken_as_it_is() -> None:
+    example = re.search(r"\n    \[keys\]\n((?:    .*\n)+)", DOCUMENT.read_text())
+    assert example
+    given = tomllib.loads(example[1])
+    assert len(remap.given(given, "config.toml")) == len(given) > 3
 
 
 def pressed(row: str) -> list[str]:

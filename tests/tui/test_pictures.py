@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
 from bitwatch.attach.follow import Mode, with_alert
 from bitwatch.attach.others import Other
+from bitwatch.record import events
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui.app import Bitwatch
@@ -45,6 +48,22 @@ def unreadable() -> View:
     return with_alert(views.on_l4s(), "record-unreadable", text, UNWRITTEN, views.NOW)
 
 
+def stalled() -> View:
+    words = "rank 2 waits in DataLoader queue.get; ranks 0, 1, 3 wait for it in all_reduce"
+    said = events.Alert(
+        id="stalled", severity="warning", text=f"no step since 07:14:02: {words}", t=views.NOW - 9,
+        next="key s shows where rank 2 is",
+    )  # fmt: skip
+    return views.on_l4s(state="stalled", phase="", eta_s=None, alerts=[said])
+
+
+def lost() -> View:
+    cause = "the machine was restarted at 07:14:02"
+    return msgspec.structs.replace(
+        views.failed(), state="lost", cause=cause, last=views.step(12_408)
+    )
+
+
 class Unwritten:
     path = Path("/home/ada/.local/state/bitwatch/runs/2026-11-29-1b21-7f3a")
 
@@ -63,6 +82,9 @@ PICTURES = (
     Picture("preparing", views.preparing),
     Picture("failed", views.failed, (80, 24), "light"),
     Picture("done", views.ended, WIDE),
+    Picture("stalled", stalled, WIDE, "light"),
+    Picture("stopping", partial(views.on_l4s, state="stopping")),
+    Picture("lost", lost, PANE),
     Picture("unreadable", unreadable, (80, 24), "dark", (), (), "reconnecting"),
     Picture("paused", views.on_l4s, (80, 24), "light", ("p",)),
     Picture("high-contrast", views.with_leftovers, WIDE, "high-contrast"),

@@ -9,6 +9,7 @@ import pytest
 
 from bitwatch.plan.cures import CURED
 from bitwatch.record import events
+from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.view import View
 from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.remedies import remedies
@@ -168,10 +169,13 @@ async def test_where_there_is_nothing_to_relaunch_it_says_so(
         assert at.commands.asked == []
 
 
+ALWAYS = {"leftovers", "stalled", SUPERVISOR_GONE}
+
+
 def test_a_correction_is_named_only_where_it_can_be_launched() -> None:
     assert all(remedies(picture())[name] == ("R", "relaunch corrected") for name in CURED)
     for view in (views.on_l4s(), ended("done"), picture(state="stopping")):
-        assert set(remedies(view)) == {"leftovers", "stalled"}
+        assert set(remedies(view)) == ALWAYS
     # Fewer workers end only that some are idle.
     plan = plans.incident()
     fewer = plans.data(2, 4, 2, imbalance_percent=0.0)
@@ -179,7 +183,8 @@ def test_a_correction_is_named_only_where_it_can_be_launched() -> None:
         plans.correction("fewer-workers", fewer, changes={"data.workers": 2}, recommended=True)
     ]
     assert set(remedies(picture(plan=plans.as_json(plan)))) == {
-        *("leftovers", "stalled", "workers-exceed-shards", "idle-reader", "rank-without-data"),
+        *ALWAYS,
+        *("workers-exceed-shards", "idle-reader", "rank-without-data"),
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+import pytest
 from textual import events as textual_events
 from textual.geometry import Size
 
@@ -67,6 +69,20 @@ def test_an_end_says_why_and_how_long_it_took() -> None:
     assert "✗ FAILED   rank 2: loss is not finite at step 12,408" in first
     assert "took 2 h 03 m" in second and "ETA" not in second
     assert "loss nan" in second
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        (60, "rank 2: loss is not finite …"),
+        (80, "rank 2: loss is not finite at step 12,408, and …"),
+    ],
+)
+def test_where_the_cause_of_an_end_does_not_fit_its_beginning_is_said(
+    width: int, said: str
+) -> None:
+    view = msgspec.structs.replace(views.failed(), cause=views.failed().cause + ", and the next")
+    assert header(view, width, 2)[0].endswith(said)
 
 
 def test_the_note_of_a_lost_supervisor_is_a_warning() -> None:

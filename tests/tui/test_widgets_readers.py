@@ -23,7 +23,7 @@ def views_of_rank() -> tuple[View, Rates]:
     """Two readers of rank 0 that make 125 samples a second each."""
     view, rates = views.on_l4s(), Rates()
     for _ in range(2):
-        rates.take(view, judged(view, views.NOW))
+        rates.take(view, judged(view, views.NOW), views.NOW)
         for reader in view.readers:
             reader.t += 2
             reader.samples += 250 if reader.state == "reading" else 0
@@ -59,22 +59,39 @@ def test_what_no_longer_reads_has_no_rate(views_of_rank: tuple[View, Rates]) -> 
     view, rates = views_of_rank
     assert rates.samples(0) == 250
     view.readers[0].moved = views.NOW - 100
-    rates.take(view, judged(view, views.NOW))
+    rates.take(view, judged(view, views.NOW), views.NOW)
     assert (rates.samples(0), rates.of_reader((0, 0))) == (125, 0.0)
     view.readers[1].state = "done"
-    rates.take(view, judged(view, views.NOW))
+    rates.take(view, judged(view, views.NOW), views.NOW)
     assert (rates.samples(0), rates.text_bytes(0)) == (0, 0)
+
+
+def test_who_has_read_far_ahead_and_waits_makes_nothing_meanwhile(
+    views_of_rank: tuple[View, Rates],
+) -> None:
+    view, rates = views_of_rank
+    for reader in view.readers:
+        reader.state = "waiting"
+    for later_s, made in ((3, 250), (30, 0)):
+        now = view.readers[0].t + later_s
+        rates.take(view, judged(view, now), now)
+        assert rates.samples(0) == made
+    view.readers[0].t += 60  # one that tells seldom keeps its rate for longer
+    view.readers[0].samples += 600
+    now = view.readers[0].t + 50
+    rates.take(view, judged(view, now), now)
+    assert rates.samples(0) == pytest.approx(600 / 60)
 
 
 def test_a_new_attempt_has_rates_of_its_own(views_of_rank: tuple[View, Rates]) -> None:
     view, rates = views_of_rank
     view.attempt += 1
     view.workers, view.readers = 1, view.readers[:1]
-    rates.take(view, judged(view, views.NOW))
+    rates.take(view, judged(view, views.NOW), views.NOW)
     assert not rates.known()
     view.readers[0].t += 1
     view.readers[0].samples += 10
-    rates.take(view, judged(view, views.NOW))
+    rates.take(view, judged(view, views.NOW), views.NOW)
     assert (rates.samples(0), rates.of_reader((0, 1))) == (10, None)
 
 

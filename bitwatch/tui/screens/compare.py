@@ -83,7 +83,7 @@ class Compare(Over[RunDir | None]):
         on = options.highlighted_option.id if options.highlighted_option else None
         wanted = self.filter.text.casefold()
         found = [one for one in self._choices if wanted in f"{one.id} {one.state}".casefold()]
-        width = max(20, self.size.width - 12)
+        width = max(20, options.scrollable_content_region.width)
         options.set_options(
             Option(_row(one, width, one.id in self._shown), id=one.id) for one in found
         )
@@ -95,7 +95,7 @@ class Compare(Over[RunDir | None]):
         options.highlighted = at if found else None
 
     def on_resize(self) -> None:
-        self._show()
+        self.call_after_refresh(self._show)  # the list has its new width by then
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         found = next((one for one in self._choices if one.id == event.option_id), None)

@@ -24,6 +24,8 @@ from bitwatch.tui.draw import clip, fit, plain
 from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
 from bitwatch.tui.widgets.options import Options
 
+STATE, STEP, LOSS, AGE = 12, 17, 13, 15  # cells of the columns
+NAME_LEAST = 24  # "2026-11-29-", a name, "-7f3a"
 COLOURS = {"fine": "$fine", "warning": "$warning", "bad": "$bad", "accent": "$accent"}
 
 
@@ -63,21 +65,27 @@ class Picker(Screen[RunDir]):
             self.post_message(self.Read(choices))
 
     def on_picker_read(self, message: Read) -> None:
+        self._choices = {choice.id: choice for choice in message.choices}
+        self._show()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show)  # the list has its new width by then
+
+    def _show(self) -> None:
         """The cursor stays on the run, wherever that has moved."""
         options = self.query_one(OptionList)
         on = options.highlighted_option.id if options.highlighted_option else None
-        self._choices = {choice.id: choice for choice in message.choices}
-        width = max(20, self.size.width - 8)
+        width = max(20, options.scrollable_content_region.width)
         options.set_options(
             Option(
                 offered(choice, width) if isinstance(choice, Offered) else row(choice, width),
                 id=choice.id,
             )
-            for choice in message.choices
+            for choice in self._choices.values()
         )
         if on in self._choices:
             options.highlighted = options.get_option_index(str(on))
-        elif message.choices:
+        elif self._choices:
             options.highlighted = 0
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -111,6 +119,7 @@ def offered(choice: Offered, width: int) -> Content:
 
 
 def row(choice: Choice, width: int) -> Content:
+    """One line: where there is little room the loss goes first, then the step, then its age."""
     role = STATE_ROLES[choice.state]
     colour = COLOURS.get(role, "$quiet")
     step = f"{choice.step:,}" if choice.step else ""
@@ -118,12 +127,15 @@ def row(choice: Choice, width: int) -> Content:
         step = f"{choice.step:,}/{choice.steps:,}"
     loss = f"loss {number(choice.loss, 4)}" if choice.loss is not None else ""
     ago = f"{duration(choice.age_s)} ago" if choice.age_s is not None else ""
-    name = max(12, width - 12 - 17 - 13 - 14)
+    left = width - STATE - NAME_LEAST
+    ago, left = (f"{ago:>{AGE}}", left - AGE) if left >= AGE else ("", left)
+    step, left = (f"{step:>{STEP}}", left - STEP) if left >= STEP else ("", left)
+    loss, left = (f"{loss:>{LOSS}}", left - LOSS) if left >= LOSS else ("", left)
+    name = NAME_LEAST + left
     over = choice.state in END_STATES
     return Content.assemble(
         (f"{STATE_SHAPES.get(choice.state, '●')} {choice.state:<10}", colour),
         (fit(clip(plain(choice.run.id), name), name), "$quiet" if over else "bold $foreground"),
-        (f"{step:>17}", "$foreground"),
-        (f"{loss:>13}", "$foreground"),
-        (f"{ago:>14}", "$quiet"),
+        (f"{step}{loss}", "$foreground"),
+        (ago, "$quiet"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from bitwatch.attach.offer import offers
 from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.events import Alert
 from bitwatch.record.view import View
@@ -29,7 +30,8 @@ def text(view: View) -> list[Block]:
     blocks = _model(view)
     without = len(blocks)
     if view.cause:
-        blocks += _said(f"{view.state}: {plain(view.cause)}", "$bad", [], "")
+        evidence, following = _of_the_end(view)
+        blocks += _said(f"{view.state}: {plain(view.cause)}", "$bad", evidence, following)
     if view.note and not any(alert.id == SUPERVISOR_GONE for alert in view.alerts):
         blocks += _said(plain(view.note), "$warning", [], "")
     for alert in by_severity(view.alerts):
@@ -46,6 +48,25 @@ def text(view: View) -> list[Block]:
         words = "a has all alerts of this run, also those that are over"
         blocks += [EMPTY, Block(Content.styled(words, "$quiet"))]
     return blocks
+
+
+def _of_the_end(view: View) -> tuple[list[str], str]:
+    """Of a run that has failed or is lost: what its last error had for evidence, and what to do."""
+    if view.state not in ("failed", "lost"):
+        return [], ""
+    errors = [
+        alert
+        for alert in view.past_alerts
+        if alert.attempt == view.attempt and alert.severity == "error" and alert.evidence
+    ]
+    evidence = [plain(line) for line in errors[-1].evidence[:EVIDENCE]] if errors else []
+    words = [f"key {keys.get('logs').name} shows its last lines"] if keys.get("logs").name else []
+    if (again := keys.get("relaunch").name) and offers(view):
+        how = "goes on from its newest checkpoint" if view.checkpoints else "starts it anew"
+        words.insert(0, f"key {again} {how}")
+    if view.run and not view.foreign:
+        words.append(f"bitwatch report {plain(view.run)} says what happened")
+    return evidence, "; ".join(words)
 
 
 def _broke(view: View) -> bool:

@@ -33,7 +33,12 @@ STATE_SHAPES = {
 }
 MODE_WORDS = {"paused": "paused", "reconnecting": "reconnecting", "ended": ""}
 GAP = 3
+SAID_LEAST = 14  # cells of a sentence; fewer say nothing
 BAR_MIN, BAR_MAX = 8, 44  # cells of the progress bar
+
+
+class Said(Part):
+    """The sentence beside the state."""
 
 
 class Header(Painted):
@@ -64,9 +69,10 @@ class Header(Painted):
     def _row(self, parts: list[Part], right: Line, width: int, indent: int = 0) -> Line:
         """Parts from the left, as many as fit, the bar taking what is left over."""
         room = width - indent - 1 - (right.width + 2 if right.width else 0)
-        kept = most_important(parts, room, GAP)
+        kept = _kept(parts, room)
         spare = room - needed(kept, GAP)
-        line = Line(" " * indent)
+        # Without the name, which is padded, a row begins as the others do.
+        line = Line(" " * (indent or (kept[0] is not parts[0])))
         for at, part in enumerate(kept):
             if at:
                 line.add(" " * GAP)
@@ -94,7 +100,7 @@ class Header(Painted):
             parts.append(Part(3, Line("attempt ", "quiet").add(str(view.attempt))))
         parts.append(Part(10, state))
         if words := self._words():
-            parts.append(Part(2, words))
+            parts.append(Said(2, words))
         return parts
 
     def _model(self) -> list[Part]:
@@ -169,3 +175,16 @@ class Header(Painted):
         view = self.view
         ended = STATE_ROLES[view.state] if view.state in END_STATES else "accent"
         return bar(view.step / view.steps, width, ended)
+
+
+def _kept(parts: list[Part], room: int) -> list[Part]:
+    """The parts that fit. Of the sentence that says why a run has ended the beginning is shown
+    where there is no room for the whole: nothing else on a small screen says it."""
+    kept = most_important(parts, room, GAP)
+    said = next((part for part in parts if isinstance(part, Said) and part.width), None)
+    left = room - needed(kept, GAP) - GAP - 1  # the margin that the name brings along
+    if said is None or said in kept or left < SAID_LEAST:
+        return kept
+    before = parts[: parts.index(said)]
+    at = sum(part in before for part in kept)
+    return [*kept[:at], Said(2, said.line.cut(left)), *kept[at:]]

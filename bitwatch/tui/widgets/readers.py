@@ -38,7 +38,7 @@ class ReaderPanel(Panel):
 
     def remember(self, view: View) -> None:
         self._judged = judged(view, self.now)
-        self._rates.take(view, self._judged)
+        self._rates.take(view, self._judged, self.now)
 
     # -----------------------------------------------------------------------------------
 
