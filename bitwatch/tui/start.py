@@ -203,9 +203,9 @@ def greys_if_dumb() -> None:
 
 def _run(app: Bitwatch) -> BaseException | None:
     """Until it is left; what it failed with."""
-    from bitwatch.tui import garbled
+    from bitwatch.tui import terminal
 
-    garbled.use(app)
+    terminal.use(app)
     sys.setswitchinterval(SWITCH_S)
     threading.Thread(target=_end_with_the_terminal, name="terminal", daemon=True).start()
     try:
