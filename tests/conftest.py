@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -159,3 +160,16 @@ def standin(tmp_path: Path) -> Standin:
         pytest.skip(str(error))
     made.set("driver", pcie_ms=0)
     return made
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 900 kB, where this user may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    options = ["-t", "tmpfs", "-o", "size=900k", "tmpfs", str(folder)]
+    if not mount or subprocess.run([mount, *options], check=False, capture_output=True).returncode:
+        pytest.skip("no right to mount a small file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -6,6 +6,7 @@ stands in the way is a sentence in `trouble`, never an exception.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -85,24 +86,66 @@ def pieces(path: Path, begin: int, end: int, sieve: Sieve | None = None) -> Iter
         os.close(fd)
 
 
-class LogFile:
-    """Gives the lines of one file as they come. With `newest_bytes` it begins with the first
-    whole line of only so many at the end; `gap` is then what `pieces` can read later. `raw`
-    shows every byte: escapes and carriage returns literally, long lines in pieces. `renewed`
-    counts how often it was emptied, or its path has come to mean another file."""
+class OpenLog:
+    """A log that stays open between two looks at it. `renewed` counts how often it was emptied, or
+    its path has come to mean another file. `trouble` is what stands in the way."""
 
-    def __init__(self, path: Path, newest_bytes: int | None = None, *, raw: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.trouble = ""
-        self.gap: tuple[int, int] | None = None
         self.renewed = 0
+        self._fd = -1
         self._which: tuple[int, int] | None = None  # file was opened last
+        self._head = b""
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _look(self) -> Iterator[None]:
+        """One look at the file: what stands in its way is a sentence, until the next one."""
+        self.trouble = ""
+        try:
+            yield
+        except LogError as error:
+            self.trouble = str(error)
+        except OSError as error:  # a stale handle of a network's file system
+            self.trouble = f"{self.path}: cannot be read: {error.strerror}"
+            self.close()
+
+    def _begins_as_before(self) -> bool:
+        return not self._head or os.pread(self._fd, len(self._head), 0) == self._head
+
+    def _is_another_file(self, done: str) -> bool:
+        """Whether the path has come to mean another file than the open one. `done` is what is done
+        with what is still written to that."""
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            self.trouble = (
+                f"{self.path}: was deleted or moved away; what is still written to it is {done}"
+            )
+            return False
+        return (there.st_dev, there.st_ino) != self._which
+
+
+class LogFile(OpenLog):
+    """Gives the lines of one file as they come. With `newest_bytes` it begins with the first
+    whole line of only so many at the end; `gap` is then what `pieces` can read later. `raw`
+    shows every byte: escapes and carriage returns literally, long lines in pieces."""
+
+    def __init__(self, path: Path, newest_bytes: int | None = None, *, raw: bool = False) -> None:
+        super().__init__(path)
+        self.gap: tuple[int, int] | None = None
         self._newest_bytes = newest_bytes
         self._raw = raw
-        self._fd = -1
         self._seeks = False  # for the first end of a line, where the beginning was left out
         self._unread = True  # the open file was not looked at yet
-        self._head = b""
         self._encoding = "utf-8"
         self._splitter = Splitter(str(path), raw=raw)
         self._decoder = Decoder("utf-8")
@@ -117,32 +160,18 @@ class LogFile:
         """The lines since the last call; with `final` also a last one without an end. With
         `most_bytes` about so much is read at most, and what is left comes next time."""
         found: list[Line] = []
-        self.trouble = ""
-        try:
+        with self._look():
             if self._fd < 0:
                 self._open()
             found += self._read(most_bytes)
-            if self._is_another_file():
+            if self._is_another_file("read on") and self._offset >= os.fstat(self._fd).st_size:
                 found += self._splitter.end()
                 self.close()
                 self._open()
                 found += self._read(most_bytes)
-        except LogError as error:
-            self.trouble = str(error)
-        except OSError as error:  # a stale handle of a network's file system
-            self.trouble = f"{self.path}: cannot be read: {error.strerror}"
-            self.close()
         if final:
             found += self._splitter.end()
         return found
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __del__(self) -> None:
-        self.close()
 
     def _open(self) -> None:
         self._fd = open_log(self.path)
@@ -208,9 +237,6 @@ class LogFile:
             self._head = os.pread(self._fd, HEAD_BYTES, 0)
         return False
 
-    def _begins_as_before(self) -> bool:
-        return not self._head or os.pread(self._fd, len(self._head), 0) == self._head
-
     def _from_first_whole_line(self, block: bytes) -> bytes:
         """What follows the first end of a line, or of a progress bar's piece. Where every byte is
         shown, and none of them ends a line, all of it: it is within one that has no end yet."""
@@ -231,22 +257,6 @@ class LogFile:
         number = _lines_before(self._fd, begin, self._encoding)
         self._splitter = Splitter(str(self.path), number, self._splitter.times.near, self._raw)
         return block[at:]
-
-    def _is_another_file(self) -> bool:
-        """Whether the path has come to mean another file than the open one."""
-        if self._fd < 0:
-            return False
-        mine = os.fstat(self._fd)
-        try:
-            there = os.stat(self.path)
-        except OSError:
-            self.trouble = (
-                f"{self.path}: was deleted or moved away; what is still written to it is read on"
-            )
-            return False
-        if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
-            return self._offset >= mine.st_size
-        return False
 
 
 def _blocks(fd: int, begin: int, end: int) -> Iterator[bytes]:

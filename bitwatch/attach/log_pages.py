@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from bitwatch.attach.log_file import HEAD_BYTES, LogError, open_log
+from bitwatch.attach.log_file import HEAD_BYTES, LogError, OpenLog, open_log
 from bitwatch.attach.log_text import SAMPLE_BYTES, encoding_of, looks_binary
 
 PIECE_BYTES = 8 << 10
@@ -30,49 +30,30 @@ class Row(NamedTuple):
     whole: bool = True
 
 
-class Pager:
+class Pager(OpenLog):
     """Reads one file where it is asked to. `look` sees how large it is by now, and all else is
-    about what it saw. What stands in the way is a sentence in `trouble`."""
+    about what it saw."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self.size = 0
         self.end = 0  # of the last row that cannot change any more
-        self.trouble = ""
         self.written: float | None = None  # when, as of the last look
-        self.renewed = 0  # how often it was emptied, or its path has come to mean another file
-        self._fd = -1
-        self._which: tuple[int, int] | None = None
-        self._head = b""
 
     def look(self) -> None:
         """Takes in what was written, and whether the file is another one by now."""
-        self.trouble = ""
-        try:
+        with self._look():
             if self._fd < 0:
                 self._open()
             size = os.fstat(self._fd).st_size
             if size < self.size or not self._begins_as_before():
                 self._begin_anew()
-            elif size == self.size and self._is_another_file():
+            elif size == self.size and self._is_another_file("shown"):
                 self.close()
                 self._open()
             size = os.fstat(self._fd).st_size
             if size != self.size:
                 self._take(size)
-        except LogError as error:
-            self.trouble = str(error)
-        except OSError as error:  # a stale handle of a network's file system
-            self.trouble = f"{self.path}: cannot be read: {error.strerror}"
-            self.close()
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __del__(self) -> None:
-        self.close()
 
     def after(self, place: int, most: int) -> list[Row]:
         """Rows from where one begins, at most so many, oldest first."""
@@ -161,20 +142,6 @@ class Pager:
             self._head = beginning[:HEAD_BYTES]
         self.size, self.written = size, os.fstat(self._fd).st_mtime
         self.end = size if self.read(size - 1, 1) == b"\n" else self.begin_of(size - 1)
-
-    def _begins_as_before(self) -> bool:
-        return not self._head or os.pread(self._fd, len(self._head), 0) == self._head
-
-    def _is_another_file(self) -> bool:
-        """Whether the path has come to mean another than the open one, which is read to its end."""
-        try:
-            there = os.stat(self.path)
-        except OSError:
-            self.trouble = (
-                f"{self.path}: was deleted or moved away; what is still written to it is shown"
-            )
-            return False
-        return (there.st_dev, there.st_ino) != self._which
 
 
 def row_end(data: bytes, offset: int, at: int, stop: int | None = None) -> int:

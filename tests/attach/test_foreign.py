@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch import launching
-from bitwatch.attach import commands, foreign, target
+from bitwatch.attach import commands, family, foreign, target
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, lives
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -181,8 +181,9 @@ def test_whose_log_tells_why_has_failed(watched: tuple[RunDir, Key, Key], log: P
 
 
 def test_what_a_dead_launcher_leaves_needs_a_confirmation_and_before_it_nothing_is_touched(
-    watched: tuple[RunDir, Key, Key],
+    watched: tuple[RunDir, Key, Key], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(family, "LEFT_S", 0.3)
     run, launcher, rank = watched
     machine = Machine(run.path.parent)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch import config as configuration
-from bitwatch.attach import commands
+from bitwatch.attach import commands, signals
 from bitwatch.attach.signals import SIGNALS
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.journal import read_all
@@ -133,9 +133,10 @@ def test_a_live_supervisor_writes_it_down(run: RunDir, start: Start) -> None:
 
 
 def test_a_supervisor_that_is_held_stays_held_and_that_it_wrote_nothing_is_said(
-    run: RunDir,
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hears of it when a person lets it go on."""
+    monkeypatch.setattr(signals, "ANSWER_S", 0.2)
     words = [sys.executable, "-c", SUPERVISES, str(run.path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout and holder.stdout.readline()

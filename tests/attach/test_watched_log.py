@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bitwatch import listing
-from bitwatch.attach import foreign, past
+from bitwatch.attach import foreign, keeping, log_alert, past
 from bitwatch.attach.follow import Feed
 from bitwatch.attach.log_watch import LogWatch
 from bitwatch.attach.steps import Restart
@@ -158,8 +158,9 @@ def test_a_log_that_changes_under_who_watches_it(home: Path, log: Path, how: str
 
 @pytest.mark.parametrize("how", ["deleted", "a pipe", "not readable as text"])
 def test_a_log_that_cannot_be_followed_is_told_of_until_it_can_be_again(
-    home: Path, log: Path, how: str
+    home: Path, log: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(log_alert, "LASTS_S", 0.1)
     run = foreign.of_log(home, log)
 
     def alerts(watcher: Watcher) -> list[events.Alert]:
@@ -289,7 +290,10 @@ def test_of_a_long_log_the_newest_comes_first_and_the_rest_thinned_out(
 # -- who watches ----------------------------------------------------------------------------
 
 
-def test_of_two_viewers_one_has_the_watcher_and_the_other_takes_over(home: Path, log: Path) -> None:
+def test_of_two_viewers_one_has_the_watcher_and_the_other_takes_over(
+    home: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "AGAIN_S", 0.3)
     run = foreign.of_log(home, log)
     feeds = [Feed(run), Feed(run)]
     try:

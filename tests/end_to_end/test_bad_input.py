@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -114,19 +112,6 @@ def test_a_home_that_may_not_be_written(tmp_path: Path) -> None:
     _, err = shell.run("run", "tiny.toml", code=2, preexec_fn=without_roots_rights)
     assert f"{shell.home}: cannot make a run directory: Permission denied" in err
     assert list(shell.home.iterdir()) == []
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 900 kB, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    options = ["-t", "tmpfs", "-o", "size=900k", "tmpfs", str(folder)]
-    if not mount or subprocess.run([mount, *options], check=False, capture_output=True).returncode:
-        pytest.skip("no right to mount a small file system")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(disk: Path, but: int) -> None:

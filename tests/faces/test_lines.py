@@ -67,7 +67,9 @@ def test_on_a_gpu_its_memory_and_utilisation_are_shown() -> None:
 def test_hostile_text_is_literal() -> None:
     alert = events.Alert(id="x", text="a\x1b[2J\n", next="\x07")
     view = seen(alerts=[alert], epoch=events.Epoch(step=1, t=100.0, text="\x1b]0;x\x07"))
-    for line in Lines(Path("/r")).new(view):
+    lines = list(Lines(Path("/r")).new(view))
+    assert any("a\\x1b[2J" in line for line in lines)
+    for line in lines:
         assert "\x1b" not in line
         assert "\x07" not in line
         assert "\n" not in line

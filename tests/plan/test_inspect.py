@@ -23,6 +23,7 @@ from bitwatch import config as configuration
 from bitwatch.plan.facts import DataFacts, FactError, Facts
 from tests.conftest import without_roots_rights
 from tests.trainer.data.small_hub import SmallHub
+from trainer import inspect
 
 
 class Inspector:
@@ -36,9 +37,7 @@ class Inspector:
         parts: tuple[str, ...] = ("data",),
         before: Callable[[], None] | None = None,
     ) -> Facts:
-        config = configuration.load(configuration.bundled("configs/demo.toml"), changes)
-        path = self.folder / "config.toml"
-        path.write_text(configuration.dump(config))
+        path = self._written(changes)
         words = [word for part in parts for word in ("--part", part)]
         done = subprocess.run(
             [sys.executable, "-m", "trainer.inspect", str(path), *words],
@@ -54,6 +53,18 @@ class Inspector:
         assert b"Traceback" not in done.stderr
         return msgspec.json.decode(done.stdout, type=Facts)
 
+    def here(self, *changes: str) -> DataFacts:
+        """Of text that can be used, asked in this process: `datasets` takes seconds to load."""
+        data = inspect.inspect(self._written(changes), ("data",)).data
+        assert data is not None and data.error is None
+        return data
+
+    def _written(self, changes: tuple[str, ...]) -> Path:
+        config = configuration.load(configuration.bundled("configs/demo.toml"), changes)
+        path = self.folder / "config.toml"
+        path.write_text(configuration.dump(config))
+        return path
+
     def data(self, *changes: str, before: Callable[[], None] | None = None) -> DataFacts:
         data = self.facts(*changes, before=before).data
         assert data is not None
@@ -67,7 +78,8 @@ class Inspector:
 
 
 @pytest.fixture
-def inspector(tmp_path: Path) -> Inspector:
+def inspector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inspector:
+    monkeypatch.chdir(tmp_path)
     return Inspector(tmp_path)
 
 
@@ -103,10 +115,12 @@ def test_the_bundled_text(inspector: Inspector) -> None:
     assert data.cache.free_bytes is not None and data.cache.free_bytes > 0
 
 
-def test_the_cache_is_where_the_users_file_says(inspector: Inspector) -> None:
+def test_the_cache_is_where_the_users_file_says(
+    inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(inspector.folder / "user/bitwatch/config.toml", '[folders]\ncache = "/dev/shm/x/y"\n')
-    inspector.environment["XDG_CONFIG_HOME"] = str(inspector.folder / "user")
-    cache = inspector.data().cache
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(inspector.folder / "user"))
+    cache = inspector.here().cache
     assert cache is not None and cache.folder == "/dev/shm/x/y"
     assert cache.free_bytes is not None and cache.free_bytes <= shutil.disk_usage("/dev/shm").total
 
@@ -114,8 +128,7 @@ def test_the_cache_is_where_the_users_file_says(inspector: Inspector) -> None:
 def test_a_file_without_rows_is_a_fact(inspector: Inspector) -> None:
     write_parquet(inspector.folder / "text/0.parquet", [])
     write_parquet(inspector.folder / "text/1.parquet", ["a"] * 5)
-    data = inspector.data("data.source=text", "data.validation=")
-    assert data.error is None
+    data = inspector.here("data.source=text", "data.validation=")
     assert [(s.rows, s.row_groups, s.group_rows) for s in data.shards] == [
         (0, 0, []),
         (5, 2, [4, 1]),
@@ -126,8 +139,7 @@ def test_a_folder_of_parquet_by_split(inspector: Inspector) -> None:
     for i in range(3):
         write_parquet(inspector.folder / f"text/train-{i}.parquet", ["höhe"] * (i + 5))
     write_parquet(inspector.folder / "text/validation-0.parquet", ["x"])
-    data = inspector.data("data.source=text")
-    assert data.error is None
+    data = inspector.here("data.source=text")
     assert [shard.rows for shard in data.shards] == [5, 6, 7]
     assert [shard.row_groups for shard in data.shards] == [2, 2, 2]
     assert data.num_shards == 3
@@ -139,8 +151,7 @@ def test_json_lines_and_text_files_count_as_shards_without_rows(inspector: Inspe
         write(inspector.folder / f"plain/{i}.txt", "two\nlines\n")
     write(inspector.folder / "packed/0.jsonl.gz", gzip.compress(b'{"text": "a"}\n'))
     for source, number, size in (("lines", 2, None), ("plain/*.txt", 2, 10), ("packed", 1, None)):
-        data = inspector.data(f"data.source={source}", "data.validation=")
-        assert data.error is None, source
+        data = inspector.here(f"data.source={source}", "data.validation=")
         assert data.num_shards == number
         assert [shard.rows for shard in data.shards] == [None] * number
         assert [shard.text_bytes for shard in data.shards] == [size] * number
@@ -154,22 +165,21 @@ def test_every_way_in_which_arrow_stores_text(inspector: Inspector) -> None:
     (inspector.folder / "text").mkdir()
     for i, column in enumerate(stored):
         pq.write_table(pa.table({"text": column}), inspector.folder / f"text/{i}.parquet")
-    data = inspector.data("data.source=text", "data.validation=")
-    assert data.error is None
+    data = inspector.here("data.source=text", "data.validation=")
     assert [shard.rows for shard in data.shards] == [3, 3, 3]
 
 
 def test_a_file_whose_name_looks_like_a_pattern(inspector: Inspector) -> None:
     write(inspector.folder / "text/a[1].txt", "one\n")
     write(inspector.folder / "text/b*.txt", "two\n")
-    data = inspector.data("data.source=text", "data.validation=")
+    data = inspector.here("data.source=text", "data.validation=")
     assert (data.num_shards, len(data.shards)) == (2, 2)
 
 
 def test_a_folder_called_like_another_split(inspector: Inspector) -> None:
     """Only names below the source say which split a file is of."""
     write(inspector.folder / "test/novel.txt", "one\n")
-    assert inspector.data("data.source=test", "data.validation=").num_shards == 1
+    assert inspector.here("data.source=test", "data.validation=").num_shards == 1
 
 
 def test_model_and_devices_need_no_data(inspector: Inspector) -> None:

@@ -107,12 +107,15 @@ def test_a_good_plan_is_ok() -> None:
 
 def test_the_first_sentence_of_every_problem_fits_into_a_line() -> None:
     """It stands alone in the bar of alerts."""
+    seen = set()
     for name, sizes in (("1b21", (9, 9)), ("1b21", (9,)), ("demo", (9, 2, 1)), ("demo", (1,))):
         plan = preflight.make_plan(config(name, "parallel.device=cpu"), facts(shards(*sizes)))
         for found in plan.problems:
+            seen.add(found.id)
             if found.id not in ("parameters-differ",):
                 first = re.split(r"(?<=[.:]) (?=[A-Z])", found.text)[0]
                 assert len(first) <= 110, first
+    assert seen >= {"workers-exceed-shards", "every-rank-reads-everything", "rank-without-data"}
 
 
 def test_another_model_than_asked_for_is_an_error() -> None:

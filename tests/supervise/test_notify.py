@@ -152,24 +152,29 @@ def test_a_command_that_fails_is_written_down_with_its_last_words(run: RunDir, t
     ]
 
 
-def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    job = {
-        "command": f"sleep 600 & echo $! > {pids}; echo waits; sleep 600",
-        "text": "x\n",
-        "environment": {"BITWATCH_ALERT_ID": "x"},
-    }
+def notifying_of(command: str) -> dict[str, str]:
+    """What came of it within half a second."""
+    job = {"command": command, "text": "x\n", "environment": {"BITWATCH_ALERT_ID": "x"}}
     told = subprocess.run(
         [sys.executable, "-m", "bitwatch.supervise.notifying", "0.5"],
         input=json.dumps(job).encode(),
         stdout=subprocess.PIPE,
         check=True,
     )
-    result = json.loads(told.stdout)
+    return json.loads(told.stdout)
+
+
+def has_ended(pid: int) -> bool:
+    stat = processes.read_stat(pid)
+    return stat is None or stat.state in "ZX"
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    result = notifying_of(f"sleep 600 & echo $! > {pids}; echo waits; sleep 600")
     assert result["how"] == "ended after 0.5 s, which is all that it gets"
     assert result["words"] == "waits"
-    stat = processes.read_stat(int(pids.read_text()))
-    assert stat is None or stat.state in "ZX"
+    assert has_ended(int(pids.read_text()))
 
 
 def test_what_it_left_running_is_ended_when_its_shell_is_gone_and_nobody_else(
@@ -177,20 +182,8 @@ def test_what_it_left_running_is_ended_when_its_shell_is_gone_and_nobody_else(
 ) -> None:
     """By then the number of its session may be that of somebody else's."""
     pids = tmp_path / "pids"
-    job = {
-        "command": f"sleep 600 > /dev/null 2>&1 & echo $! > {pids}",
-        "text": "x\n",
-        "environment": {"BITWATCH_ALERT_ID": "x"},
-    }
-    told = subprocess.run(
-        [sys.executable, "-m", "bitwatch.supervise.notifying", "0.5"],
-        input=json.dumps(job).encode(),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    assert json.loads(told.stdout)["how"] == ""
-    stat = processes.read_stat(int(pids.read_text()))
-    assert stat is None or stat.state in "ZX"
+    assert notifying_of(f"sleep 600 > /dev/null 2>&1 & echo $! > {pids}")["how"] == ""
+    assert has_ended(int(pids.read_text()))
     begin = (
         "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True,"
         " stdout=subprocess.DEVNULL).pid)"

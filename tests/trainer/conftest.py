@@ -96,6 +96,13 @@ class Launched:
             time.sleep(0.02)
 
 
+@pytest.fixture
+def run(tmp_path: Path) -> rundir.RunDir:
+    made = rundir.create(tmp_path / "runs", "test")
+    rundir.new_attempt(made)
+    return made
+
+
 @pytest.fixture(scope="session")
 def small() -> Callable[..., configuration.Config]:
     return make_small

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from bitwatch import config as configuration
-from bitwatch.record import events, rundir
-from bitwatch.record.journal import read_all
+from bitwatch.record import rundir
+from tests.trainer.data.given import accounts, read_rows
 from trainer.data import sharing, source
 from trainer.data.account import Desk
 from trainer.data.feed import Feed
@@ -24,13 +24,6 @@ from trainer.data.stream import PackedRows
 from trainer.failures import Failed
 
 ROW_BYTES = 8  # of a row with its newline: one row, one sequence
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> rundir.RunDir:
-    made = rundir.create(tmp_path / "runs", "test")
-    rundir.new_attempt(made)
-    return made
 
 
 def write_shards(folder: Path, rows: Sequence[int]) -> configuration.Data:
@@ -48,27 +41,6 @@ def packed(
     share = sharing.share(rows, rank, ranks, data.shuffle, seed=1)
     desk = Desk(run.path, 1, rank, "train")
     return PackedRows(share, data.text_column, ROW_BYTES, 4, desk, epoch)
-
-
-def read_rows(stream: PackedRows, data: configuration.Data) -> list[str]:
-    """All rows that a rank's feed gives, one sequence at a time."""
-    feed = Feed(stream, data, 1, pin_memory=False)
-    rows = []
-    while (sequence := feed.take()) is not None:
-        rows.append(bytes(sequence[0].tolist()).decode().rstrip("\n"))
-    assert feed.trouble == ""
-    feed.close()
-    return rows
-
-
-def accounts(run: rundir.RunDir) -> dict[tuple[int, int], events.Reader]:
-    """The last account of each (rank, worker)."""
-    found = {}
-    for path in (run.attempt(1) / "readers").glob("*.jsonl"):
-        record = read_all(path)[0][-1]
-        assert isinstance(record, events.Reader)
-        found[record.rank, record.worker] = record
-    return found
 
 
 # ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual import _wait
 from textual.pilot import Pilot
 
 from bitwatch.tui import remap
@@ -17,6 +18,11 @@ from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import load
 from tests.tui import recorded
 from tests.tui.recorded import Fixed, Remembered
+
+# How long the pilot looks at the app, twice after each key, until it is found at rest (it has used
+# a twentieth of that time). Textual's own 20 ms are a minute in these tests; two looks are still
+# longer than the 17 ms between two pictures of a screen.
+_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.01, 0.01 / 20
 
 
 class Stage:

@@ -6,6 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
+from bitwatch.attach import beside
 from bitwatch.attach.beside import Beside, Companion
 from bitwatch.record import codec, events, rundir
 from bitwatch.record.journal import JournalWriter
@@ -154,7 +157,10 @@ async def test_a_curve_that_the_other_run_does_not_have_is_no_curve(stage: Open)
         assert at.dashboard.loss.chart is not None and at.dashboard.loss.chart.compared == []
 
 
-def test_a_companion_reads_the_newest_first_then_all_then_what_comes(tmp_path: Path) -> None:
+def test_a_companion_reads_the_newest_first_then_all_then_what_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "LOOK_S", 0.1)
     run = other(tmp_path, "long", [0.5])
     count = 4000
     with open(run.rank(1, 0), "wb") as file:

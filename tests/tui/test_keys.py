@@ -40,6 +40,7 @@ def test_every_action_has_a_plain_name_of_its_own_and_a_known_scope() -> None:
 
 def test_nothing_is_bound_outside_the_table() -> None:
     """No module but the table makes a Binding, and every BINDINGS comes from it."""
+    assert (FOLDER / "keys.py").exists()
     for path in FOLDER.rglob("*.py"):
         if path.name == "keys.py":
             continue

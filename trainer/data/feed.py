@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from bitwatch import config as configuration
 from bitwatch.record.rundir import RunDir
 from trainer import lifeline
 from trainer.data import lost
-from trainer.data.account import Desk
+from trainer.data.account import Account, Desk, Where
 from trainer.failures import sentence
 
 AHEAD = 2  # blocks that each worker reads before they are asked for
@@ -29,6 +30,27 @@ class Blocks(IterableDataset[Any]):
     def arrived(self, sent: Any) -> Tensor | str:
         """What a worker sent, as the rank has it."""
         return sent
+
+
+def accounted(blocks: Iterator[Any] | None, account: Account, where: Where) -> Iterator[Any]:
+    """The blocks of a reader, or none when it was given nothing, with its account from their
+    beginning to its last word. An error is the last of them, as its sentence."""
+    try:
+        if blocks is not None:
+            account.begin(where)
+            yield from blocks
+            account.say("done")
+        else:
+            account.say("idle")
+    except GeneratorExit:  # enough was read: an evaluation takes only so much
+        account.say("done")
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        account.say("failed", sentence(error))
+        yield sentence(error)
+    finally:
+        account.close()
 
 
 class Feed:

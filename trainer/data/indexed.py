@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-import traceback
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from torch.utils.data import get_worker_info
 from trainer.data import feed
 from trainer.data.account import Account, Desk, Shard
 from trainer.data.index import Index
-from trainer.failures import sentence
 
 # 4,096 sequences of 256 bytes. A worker sends about 1,000 messages a second, whatever their
 # size; but in a container all shared memory together may be 64 MiB.
@@ -101,25 +99,12 @@ class IndexedBlocks(feed.Blocks):
         worker, workers = (here.id, here.num_workers) if here is not None else (0, 0)
         blocks = range(worker, -(-self.steps // self.block_steps), workers or 1)
         account = self.desk.open(worker, workers, self.epoch, ["index"] if blocks else [])
-        try:
-            if blocks:
-                account.begin(_in_the_index)
-                if workers:
-                    yield from self._send(blocks, worker, account)
-                else:
-                    yield from _ahead(self._read(blocks, account))
-                account.say("done")
-            else:
-                account.say("idle")
-        except GeneratorExit:
-            account.say("done")
-            raise
-        except Exception as error:
-            traceback.print_exc()
-            account.say("failed", sentence(error))
-            yield sentence(error)
-        finally:
-            account.close()
+        read: Iterator[Sent | Tensor] | None = None
+        if blocks and workers:
+            read = self._send(blocks, worker, account)
+        elif blocks:
+            read = _ahead(self._read(blocks, account))
+        yield from feed.accounted(read, account, _in_the_index)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_places": None}  # smaller to make anew than to send

@@ -9,7 +9,6 @@ travel in blocks; whoever computes makes bits of them last.
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -20,9 +19,8 @@ from torch.utils.data import get_worker_info
 
 from trainer.data import retry
 from trainer.data.account import Account, Desk, Shard
-from trainer.data.feed import Blocks
+from trainer.data.feed import Blocks, accounted
 from trainer.data.rowtext import text_bytes
-from trainer.failures import sentence
 
 
 class Rows(Protocol):
@@ -74,22 +72,8 @@ class PackedRows(Blocks):
         worker, workers = (here.id, here.num_workers) if here is not None else (0, 0)
         shards = self.rows.shards(worker, workers)
         account = self.desk.open(worker, workers, self.epoch, shards)
-        try:
-            if shards:
-                account.begin(self.rows.where)
-                yield from self._blocks(worker, workers, account)
-                account.say("done")
-            else:
-                account.say("idle")
-        except GeneratorExit:  # enough was read: an evaluation takes only so much
-            account.say("done")
-            raise
-        except Exception as error:
-            traceback.print_exc()
-            account.say("failed", sentence(error))
-            yield sentence(error)
-        finally:
-            account.close()
+        blocks = self._blocks(worker, workers, account) if shards else None
+        yield from accounted(blocks, account, self.rows.where)
 
     def _blocks(self, worker: int, workers: int, account: Account) -> Iterator[Tensor]:
         carry = bytearray()

@@ -33,13 +33,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "SELDOM_S", 0.05)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> rundir.RunDir:
-    made = rundir.create(tmp_path / "runs", "test")
-    rundir.new_attempt(made)
-    return made
-
-
 def told(run: rundir.RunDir, worker: int = 0) -> list[events.Reader]:
     records = read_all(run.reader(1, 0, "train", worker, "0"))[0]
     return [record for record in records if isinstance(record, events.Reader)]

@@ -7,8 +7,7 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -260,19 +259,6 @@ def test_a_cache_that_may_only_be_read_serves_what_it_has(
         ".lock cannot be written: Permission denied; name a folder that you may write to"
     )
     cache.chmod(0o700)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 900 kB, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    options = ["-t", "tmpfs", "-o", "size=900k", "tmpfs", str(folder)]
-    if not mount or subprocess.run([mount, *options], check=False, capture_output=True).returncode:
-        pytest.skip("no right to mount a small file system")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_is_named_and_left_as_it_was(

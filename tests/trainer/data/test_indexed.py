@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -42,13 +41,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     config = make_small()
     config.data = data_of(folder / "a.parquet", folder / "cache")
     return prepare.prepare(config, lambda *_: None, lambda: None, 1)
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> rundir.RunDir:
-    made = rundir.create(tmp_path / "runs", "test")
-    rundir.new_attempt(made)
-    return made
 
 
 class Reading:

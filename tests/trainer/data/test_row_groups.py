@@ -18,7 +18,7 @@ from bitwatch import config as configuration
 from bitwatch.plan import reading
 from bitwatch.plan.facts import DataFacts
 from bitwatch.record import events, rundir
-from bitwatch.record.journal import read_all
+from tests.trainer.data.given import accounts, read_rows
 from trainer.data import files as looking
 from trainer.data import row_groups, source
 from trainer.data.account import Desk
@@ -29,13 +29,6 @@ from trainer.failures import Failed
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 ROW_BYTES = 8  # of a row with its newline: one row, one sequence
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> rundir.RunDir:
-    made = rundir.create(tmp_path / "runs", "test")
-    rundir.new_attempt(made)
-    return made
 
 
 def write_files(folder: Path, groups: Sequence[Sequence[int]]) -> configuration.Data:
@@ -72,25 +65,6 @@ def packed(
     shards = row_groups.open_shards(source.training(data), "text")
     share = row_groups.RowGroups(shards, "text", rank, ranks, 1 if data.shuffle else None)
     return PackedRows(share, "text", sequence_bytes, 4, Desk(run.path, 1, rank, "train"))
-
-
-def read_rows(stream: PackedRows, data: configuration.Data) -> list[str]:
-    feed = Feed(stream, data, 1, pin_memory=False)
-    rows = []
-    while (sequence := feed.take()) is not None:
-        rows.append(bytes(sequence[0].tolist()).decode().rstrip("\n"))
-    assert feed.trouble == ""
-    feed.close()
-    return rows
-
-
-def accounts(run: rundir.RunDir) -> dict[tuple[int, int], events.Reader]:
-    found = {}
-    for path in (run.attempt(1) / "readers").glob("*.jsonl"):
-        record = read_all(path)[0][-1]
-        assert isinstance(record, events.Reader)
-        found[record.rank, record.worker] = record
-    return found
 
 
 CASES: list[tuple[list[list[int]], int, int]] = [
