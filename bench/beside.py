@@ -31,6 +31,7 @@ COLUMNS, LINES = 160, 50
 GPUS = 4
 SETTLED = 0.5  # of a core: a viewer that takes more is still reading the history
 CALM_S = 3.0
+OLD_S = 65.0  # of a training that somebody leaves open; in its first minute the ages tick
 RECORDS_PER_S = 100
 KEYS = ("4", "t", ".", "t", "t", "\t", "y")  # each has an effect in words
 LEFT_OUT = "left out: give --nvitop PATH"
@@ -48,6 +49,7 @@ def watching(
     environment = standin.environment if standin else {}
     with contextlib.ExitStack() as stack:
         live = stack.enter_context(scene.scene(home, steps, processes, environment))
+        began = time.monotonic()
         if standin:
             for gpu, rank in enumerate(live.ranks):
                 standin.set(gpu, processes=f"{rank}:15000")
@@ -56,6 +58,7 @@ def watching(
             who["sensor"] = live.sensor
         who["viewer"] = stack.enter_context(viewer(live))
         settle(who["viewer"])
+        time.sleep(max(0.0, OLD_S - (time.monotonic() - began)))
         if nvitop and standin:
             words = [nvitop, "--interval", "1", "-m", "full"]
             who["nvitop"] = stack.enter_context(

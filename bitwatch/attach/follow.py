@@ -11,15 +11,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Iterator
 
 import msgspec
 
 from bitwatch.attach.keeping import Keeper
 from bitwatch.attach.others import Other, Others, with_leftovers
+from bitwatch.attach.telling import Mode, Snapshot, Telling
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -37,52 +36,18 @@ BREATH_S = 0.005
 FORMAT = 1  # of run.json, the newest that is understood here
 
 Key = tuple[int, int]
-Mode = Literal["live", "reconnecting", "ended"]
 
 
-class Snapshot(msgspec.Struct, frozen=True):
-    """One picture. `text` is a sentence about what stands in the way of reading, if anything;
-    `filled` is the share of the history that has been read. `others` are the processes beside
-    the live attempt, from the second picture on."""
-
-    view: View
-    now: float
-    mode: Mode = "live"
-    text: str = ""
-    filled: float = 1.0
-    others: tuple[Other, ...] = ()
-
-
-class Feed:
-    """Reads one run until `close`. `latest` is the newest picture; `listen` names who is
-    told, in the reading thread, that there is a new one. The history waits for `go_on`, so
-    that nothing stands between the beginning and the first picture on the screen. A training
-    that bitwatch did not start is watched, and recorded, for as long as somebody reads it so."""
+class Feed(Telling):
+    """Reads one run until `close`; the history waits for `go_on`. A training that bitwatch did not
+    start is watched, and recorded, for as long as somebody reads it so."""
 
     def __init__(self, run: RunDir) -> None:
-        self.run = run
-        self.latest: Snapshot | None = None
-        self._told: Callable[[Snapshot], object] | None = None
-        self._closed = threading.Event()
-        self._go_on = threading.Event()
+        super().__init__(run, self._read, "feed")
         self._keeper = Keeper(run)
-        self._thread = threading.Thread(target=self._read, name="feed", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def listen(self, told: Callable[[Snapshot], object]) -> None:
-        self._told = told
-        if self.latest is not None:
-            told(self.latest)
-
-    def go_on(self) -> None:
-        self._go_on.set()
 
     def close(self) -> None:
-        """Returns at once: the thread ends within a tick, or with the process."""
-        self._closed.set()
-        self._go_on.set()
+        super().close()
         self._keeper.close()
 
     @property
@@ -126,11 +91,6 @@ class Feed:
         if not self._closed.is_set():
             with contextlib.suppress(RunDirError, OSError):
                 begin.take_over(self.run, f"the screen (pid {os.getpid()})", "attach")
-
-    def _hand_over(self, snapshot: Snapshot) -> None:
-        self.latest = snapshot
-        if self._told is not None and not self._closed.is_set():
-            self._told(snapshot)
 
 
 class Reading:

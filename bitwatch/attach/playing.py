@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bitwatch.attach import recorded_life
-from bitwatch.attach.follow import Snapshot, apart, too_new, trouble_with, with_alert
+from bitwatch.attach.follow import apart, too_new, trouble_with, with_alert
 from bitwatch.attach.recording import Ends, Recording
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.series import Copies
 from bitwatch.record.view import View, view

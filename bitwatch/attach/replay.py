@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import os
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bitwatch.attach import choose
-from bitwatch.attach.follow import Snapshot, with_alert
+from bitwatch.attach.follow import with_alert
 from bitwatch.attach.playing import Played, Playing
 from bitwatch.attach.recording import streams
+from bitwatch.attach.telling import Snapshot, Telling
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import View
@@ -60,40 +60,23 @@ def opened(home: Path, word: str) -> RunDir:
     return run
 
 
-class Replay:
+class Replay(Telling):
     """A source of pictures (`tui.app.Source`) that plays from the beginning. The clock waits for
     the first picture to be seen. Raises RunDirError when nothing was recorded."""
 
     def __init__(
         self, run: RunDir, speed: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.run = run
+        super().__init__(run, self._play, "replay")
         self._playing = Playing(run, speed, clock)
         if self._playing.recording.is_empty:
             raise RunDirError(f"{run.path}: {_nothing(run)}, so there is nothing to replay")
         self._playing.tick(math.inf)
-        self.latest: Snapshot | None = self._playing.picture()
-        self._told: Callable[[Snapshot], object] | None = None
+        self.latest = self._playing.picture()
         self._wishes: queue.SimpleQueue[Wish | None] = queue.SimpleQueue()
-        self._closed = threading.Event()
-        self._go_on = threading.Event()
-        self._thread = threading.Thread(target=self._play, name="replay", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def listen(self, told: Callable[[Snapshot], object]) -> None:
-        self._told = told
-        if self.latest is not None:
-            told(self.latest)
-
-    def go_on(self) -> None:
-        self._go_on.set()
 
     def close(self) -> None:
-        """Returns at once: the thread ends within a slice of reading, or with the process."""
-        self._closed.set()
-        self._go_on.set()
+        super().close()
         self._wishes.put(None)
 
     def wish(self, wish: Wish) -> None:
@@ -135,11 +118,6 @@ class Replay:
         seen = self.latest.view if self.latest else View()
         now = self.latest.now if self.latest else 0.0
         return Snapshot(with_alert(seen, "record-unreadable", text, self.run, now), now, text=text)
-
-    def _hand_over(self, snapshot: Snapshot) -> None:
-        self.latest = snapshot
-        if self._told is not None and not self._closed.is_set():
-            self._told(snapshot)
 
 
 class Refusing:

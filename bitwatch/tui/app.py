@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
 
-from bitwatch.attach.follow import Snapshot
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 from bitwatch.tui import keys

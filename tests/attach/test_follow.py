@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bitwatch.attach.follow import Feed, Reading, Snapshot
+from bitwatch.attach.follow import Feed, Reading
 from bitwatch.attach.others import Other
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record import events, kernel, rundir
 from bitwatch.record.follow import GLANCE_BYTES, Follower
 from bitwatch.record.journal import JournalWriter

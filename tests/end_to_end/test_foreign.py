@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from bitwatch.attach import target
-from bitwatch.attach.follow import Feed, Snapshot
+from bitwatch.attach.follow import Feed
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record.follow import lives
 from bitwatch.record.rundir import RunDir, list_runs
 from bitwatch.sense.processes import Key, read_stat

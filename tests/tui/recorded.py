@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bitwatch.attach.follow import Mode, Snapshot
 from bitwatch.attach.others import Other
+from bitwatch.attach.telling import Mode, Snapshot
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.journal import JournalWriter

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bitwatch.attach.follow import Snapshot
 from bitwatch.attach.stacks import RankStacks, Stacks, look
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record import events, rundir
 from bitwatch.record.view import ProcessRow, View
 from bitwatch.sense import stacks

@@ -14,8 +14,8 @@ from textual.reactive import Reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from bitwatch.attach.follow import Snapshot
 from bitwatch.attach.offer import offers
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 
-from bitwatch.attach.follow import Snapshot
 from bitwatch.attach.playing import Played
 from bitwatch.attach.replay import REFUSED, Replay, Wish
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record.view import View
 from bitwatch.tui import keys
 from bitwatch.tui.host import Host
