@@ -119,13 +119,13 @@ def bounds(track: Track, axis: str, starts: list[int], edges: list[float]) -> li
         return [0] * len(edges)
     zero = _zero(track, axis)
     found: list[int] = []
-    at = into = 0
-    for edge in edges:
-        at = bisect.bisect_left(known.low, edge + zero, at)
+    before, into = -1, 0
+    for at in cuts(known.low, [edge + zero for edge in edges]):
         if at == len(known.starts):
             into = len(starts)
-        else:
+        elif at != before:
             into = bisect.bisect_left(starts, known.starts[at], into)
+        before = at
         found.append(into)
     return found
 

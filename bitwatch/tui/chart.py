@@ -13,7 +13,6 @@ import itertools
 from bitwatch.tui import across
 from bitwatch.tui.axes import Axis
 from bitwatch.tui.braille import Canvas
-from bitwatch.tui.curve import Column
 from bitwatch.tui.draw import Line
 from bitwatch.tui.drawing import (
     BAND,
@@ -23,7 +22,7 @@ from bitwatch.tui.drawing import (
     Drawing,
     Drawn,
     Other,
-    drawn_of,
+    drawn,
     range_of,
 )
 
@@ -65,16 +64,11 @@ class Chart:
         """Columns and range for a chart with a margin of this width."""
         self.margin, self.width = margin, max(1, width - margin)
         drawing, edges = self.drawing, self.window.edges(self.width * 2)
-        newest = len(drawing.tracks) - 1
-        self.drawn = [
-            drawn_of(drawing, track, CURVE if at == newest else EARLIER, edges)
-            for at, track in enumerate(drawing.tracks)
-        ]
+        self.drawn = drawn(drawing, drawing.tracks, edges, EARLIER, CURVE)
         self.compared = [
-            (other, [drawn_of(drawing, track, other.layer, edges) for track in other.tracks])
-            for other in drawing.others
+            (other, drawn(drawing, other.tracks, edges, other.layer)) for other in drawing.others
         ]
-        every = [*self.drawn, *(one for _, drawn in self.compared for one in drawn)]
+        every = [*self.drawn, *(one for _, theirs in self.compared for one in theirs)]
         self.axis = range_of(drawing, every, self.rows)
 
     # -- the drawing ----------------------------------------------------------------------
@@ -84,11 +78,11 @@ class Chart:
         for one in self.drawn:
             ends = self._curve(one)
             gap = ends[0][0] - last[0] if last and ends else 0
-            if last and ends and 0 < gap <= _bridge(one.columns) + 1:
+            if last and ends and 0 < gap <= _bridge(one) + 1:
                 self._join(*last, *ends[0], EARLIER)  # it went on where the other had stopped
             last = ends[1] if ends else last
-        for other, drawn in self.compared:
-            self._other(other, drawn)
+        for other, theirs in self.compared:
+            self._other(other, theirs)
         if not self._bare:
             self._attempts()
             self._validation()
@@ -116,9 +110,9 @@ class Chart:
         another is a mark, for one dot alone is hardly seen."""
         banded = one.layer in (EARLIER, CURVE)
         points: list[tuple[int, int, bool]] = []  # across, down, joined to the one before
-        bridge = _bridge(one.columns)
-        for x, column in enumerate(one.columns):
-            mean = one.means[x]
+        bridge = _bridge(one)
+        for x in one.filled:
+            column, mean = one.columns[x], one.means[x]
             if column is None or mean is None:
                 continue
             if banded and (column.low < column.high or self.drawing.smoothing):
@@ -158,22 +152,27 @@ class Chart:
                 self.canvas.vertical(x, y, y, layer)
             last = y
 
-    def _other(self, other: Other, drawn: list[Drawn]) -> None:
+    def _other(self, other: Other, theirs: list[Drawn]) -> None:
         """A compared run, with its letter at its end: where there are no colours that says
         which it is."""
-        ends = [found for one in drawn if (found := self._curve(one))]
+        ends = [found for one in theirs if (found := self._curve(one))]
         if ends and not self._bare:
             x, dot = max(last for _, last in ends)
             row = min(self.rows - 1, max(0, dot // 4))
             self.canvas.mark(min(self.width - 1, x // 2 + 1), row, other.letter, other.role)
 
     def _attempts(self) -> None:
-        for before, one in itertools.pairwise(self.drawn):
+        """The newest first: of beginnings that are close together one is named."""
+        taken = self.width + MARKS_APART
+        for one, before in itertools.pairwise(reversed(self.drawn)):
             series = one.track.series
             begins = min([*series.starts[:1], *series.nonfinite[:1]])
             column = self._column(across.position(one.track, self.drawing.axis, begins))
             if column is None or not (before.track.series.starts or before.track.series.nonfinite):
                 continue
+            if abs(taken - column) < MARKS_APART:
+                continue
+            taken = column
             for row in range(self.rows):
                 self.canvas.mark(column, row, "┊", "quiet", over=False)
             label = str(one.track.attempt)
@@ -258,8 +257,8 @@ class Chart:
         return line
 
 
-def _bridge(columns: list[Column | None]) -> int:
+def _bridge(one: Drawn) -> int:
     """Empty columns of dots that a line may cross: a few points on many columns are joined, a
     hole in a dense curve stays a hole."""
-    filled = sum(1 for column in columns if column)
-    return max(4, 3 * len(columns) // max(1, filled))
+    number = sum(1 for x in one.filled if one.columns[x])
+    return max(4, 3 * len(one.columns) // max(1, number))

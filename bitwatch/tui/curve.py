@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bitwatch.record.series import Series
@@ -40,14 +41,24 @@ def columns_of(series: Series, first: int, last: int, count: int) -> list[Column
     return gather(series, cuts(series.starts, edges))
 
 
-def cuts(starts: list[int], edges: list[float]) -> list[int]:
+def cuts(starts: Sequence[float], edges: list[float]) -> list[int]:
     """For each edge of a column the first bucket that does not begin before it."""
-    found: list[int] = []
+    if not starts:
+        return [0] * len(edges)
+    first, last = bisect.bisect_right(edges, starts[0]), bisect.bisect_right(edges, starts[-1])
+    found = [0] * first
     at = 0
-    for edge in edges:
+    for edge in edges[first:last]:
         at = bisect.bisect_left(starts, edge, at)
         found.append(at)
-    return found
+    return found + [len(starts)] * (len(edges) - last)
+
+
+def filled(bounds: list[int]) -> range:
+    """The columns outside of which nothing lies; `bounds` is as long as they are and one more."""
+    if bounds[0] == bounds[-1]:
+        return range(0)
+    return range(bisect.bisect_right(bounds, bounds[0]) - 1, bisect.bisect_left(bounds, bounds[-1]))
 
 
 def gather(series: Series, bounds: list[int], factor: float = 1.0) -> list[Column | None]:
@@ -67,12 +78,15 @@ def gather(series: Series, bounds: list[int], factor: float = 1.0) -> list[Colum
     return columns
 
 
-def smoothed(columns: list[Column | None], share: float = LIGHT) -> list[float | None]:
+def smoothed(
+    columns: list[Column | None], share: float = LIGHT, width: int = 0
+) -> list[float | None]:
     """A moving average that looks both ways, so that it lies on the curve also where that falls
     fast, with weights that fade by distance. It is debiased: a constant stays the constant from
     its first point to its last, and what is not finite was never in the columns. `share` of the
-    width is what a point mostly rests on."""
-    before, after = _faded(columns, share), _faded(columns[::-1], share)[::-1]
+    width, in columns, is what a point mostly rests on; without one all columns are given."""
+    keep = 1 - 1 / max(1.0, (width or len(columns)) * share / 2)
+    before, after = _faded(columns, keep), _faded(columns[::-1], keep)[::-1]
     means: list[float | None] = []
     for column, (past, past_weight), (future, future_weight) in zip(
         columns, before, after, strict=True
@@ -85,9 +99,8 @@ def smoothed(columns: list[Column | None], share: float = LIGHT) -> list[float |
     return means
 
 
-def _faded(columns: list[Column | None], share: float) -> list[tuple[float, float]]:
+def _faded(columns: list[Column | None], keep: float) -> list[tuple[float, float]]:
     """Up to and with each column: the sum of what has been, fading, and of its weights."""
-    keep = 1 - 1 / max(1.0, len(columns) * share / 2)
     value = weight = 0.0
     found = []
     for column in columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 
@@ -12,10 +13,14 @@ from hypothesis import strategies as st
 from bitwatch.record import events
 from bitwatch.record.series import Series
 from bitwatch.record.view import View
-from bitwatch.tui import axes
+from bitwatch.tui import across, axes
+from bitwatch.tui.across import Track
 from bitwatch.tui.braille import Canvas
 from bitwatch.tui.chart import Chart
-from bitwatch.tui.curve import Column, columns_of, smoothed
+from bitwatch.tui.curve import Column, columns_of, cuts, filled, smoothed
+from bitwatch.tui.drawing import Drawing
+from bitwatch.tui.marks import Marks
+from bitwatch.tui.tracks import LOSS
 from bitwatch.tui.widgets.loss import LossPanel
 from tests.tui import views
 
@@ -189,6 +194,50 @@ def test_a_million_steps_cost_what_the_width_costs() -> None:
         costs.append(Counting.taken)
     assert len(long.starts) <= 2048
     assert costs[1] <= costs[0] * 1.1
+
+
+def attempts_cost(attempts: list[Series]) -> int:
+    """How many buckets are looked at for one chart."""
+    tracks = [Track(at, made) for at, made in enumerate(attempts, start=1)]
+    Counting.taken = 0
+    window = across.whole(tracks, across.STEP)
+    assert window is not None
+    for made in attempts:
+        made.low = Counting(made.low)
+    drawing = Drawing(LOSS, tracks, [], across.STEP, window, Marks([], [], []))
+    Chart(drawing, 160, 40).lines()
+    return Counting.taken
+
+
+def test_many_attempts_cost_what_the_width_costs() -> None:
+    def part(first: int, steps: int) -> Series:
+        made = Series()
+        made.extend(list(range(first, first + steps)), [0.1] * steps)
+        return made
+
+    one = attempts_cost([part(0, 2000)])
+    assert attempts_cost([part(40 * at, 40) for at in range(50)]) <= 1.1 * one
+    again = [attempts_cost([part(0, 2000) for _ in range(count)]) for count in (4, 40)]
+    assert again[0] == again[1] <= 4 * one
+
+
+def test_of_attempts_over_each_other_the_newest_are_drawn() -> None:
+    levels = [series_of([value / 10] * 500) for value in range(1, 8)]
+    rows = lines(views.on_l4s(loss=list(enumerate(levels, start=1)), evaluations=[]))
+    assert len(inked(rows)) == 4
+
+
+@given(
+    st.lists(st.integers(0, 60), unique=True).map(sorted),
+    st.lists(st.floats(-5, 70), min_size=2).map(sorted),
+)
+def test_cuts_are_where_a_search_finds_them(starts: list[int], edges: list[float]) -> None:
+    found = cuts(starts, edges)
+    assert found == [bisect.bisect_left(starts, edge) for edge in edges]
+    columns = [at for at, (a, b) in enumerate(itertools.pairwise(found)) if b > a]
+    inside = filled(found)
+    assert set(columns) <= set(inside)
+    assert not columns or (columns[0], columns[-1]) == (inside[0], inside[-1])
 
 
 def test_columns_hold_the_lowest_the_highest_and_the_mean() -> None:
