@@ -125,9 +125,12 @@ async def test_the_page_is_filtered_and_left(stage: Open) -> None:
         assert "-deep-" in at.text() and "-wide-" not in at.text()
         await at.press("x")
         assert "no run contains this" in at.text()
+        page = at.app.screen
         await at.press("enter", "escape")
         assert at.app.screen is at.dashboard
         assert legend(at) == ""
+        assert isinstance(page, Compare)
+        page._show()  # as after a resize that came while the page was left
 
 
 async def test_a_home_without_another_run_says_so(stage: Open) -> None:

@@ -79,6 +79,8 @@ class Compare(Over[RunDir | None]):
 
     def _show(self) -> None:
         """The cursor stays on the run, wherever that has moved."""
+        if not self.query(OptionList):  # the page has been left meanwhile
+            return
         options = self.query_one(OptionList)
         on = options.highlighted_option.id if options.highlighted_option else None
         wanted = self.filter.text.casefold()

@@ -73,6 +73,8 @@ class Picker(Screen[RunDir]):
 
     def _show(self) -> None:
         """The cursor stays on the run, wherever that has moved."""
+        if not self.query(OptionList):  # the page has been left meanwhile
+            return
         options = self.query_one(OptionList)
         on = options.highlighted_option.id if options.highlighted_option else None
         width = max(20, options.scrollable_content_region.width)
