@@ -44,6 +44,15 @@ def in_order(gpus: Sequence[Gpu], value: str | None) -> list[int]:
     return found
 
 
+def are_whole(gpus: Sequence[Gpu], value: str | None) -> bool:
+    """Whether what a program sees are whole GPUs. Of one that is split into MIG instances nobody
+    tells here which of them a rank has: its number then says nothing about its GPU."""
+    if value is not None and value.startswith("MIG-"):
+        return False
+    seen = visible(gpus, value)
+    return not any(gpu.mig for gpu in gpus if gpu.index in seen)
+
+
 def _of_uuid(gpus: Sequence[Gpu], beginning: str) -> int | None:
     """A UUID can be shortened as long as it is the beginning of one only."""
     if not beginning.startswith("GPU-"):
