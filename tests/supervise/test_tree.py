@@ -77,6 +77,23 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
 
 
+def test_what_ends_before_it_is_recorded_is_forgotten(tmp_path: Path) -> None:
+    """A training that runs a short command now and then does so for weeks."""
+    journal = JournalWriter(tmp_path / "journal.jsonl")
+    tree = Tree(journal, SampleWriter(tmp_path / "samples"), 1)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as short:
+        tree.look({}, RunState())
+        tree.sample(None)
+        (key,) = [key for key in tree.own if key[0] == short.pid]
+        assert key in tree.roles and key in tree._rows
+    tree.look({}, RunState())
+    tree.sample(None)
+    starts = [r for r in JournalReader(journal.path).read() if isinstance(r, events.ProcessStart)]
+    assert short.pid not in {start.pid for start in starts}
+    for found in (tree.roles, tree._rows, tree._shared_of, tree._cpu, tree._shared):
+        assert key not in found
+
+
 COMPILES = "exec -a 'python -m torch._inductor.compile_worker' sleep 600"
 # The second is as what a person's own training starts, in a terminal inside the run.
 INSIDE = f'({COMPILES}) & setsid bash -c "{COMPILES}" & wait'
