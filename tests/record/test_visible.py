@@ -41,6 +41,7 @@ def test_where_it_is_not_set_all_are_visible() -> None:
     assert visible(CARDS, None) == {0, 1, 2, 3}
     assert visible([], None) == visible([], "0") == set()
     assert in_order([CARDS[2], CARDS[0]], None) == [0, 2]
+    assert in_order(CARDS, "1," + "9" * 5000 + ",0") == [1]  # at which PyTorch raises
     assert visible([Gpu(index=0)], "GPU-1") == set()  # it does not tell its UUID
 
 
