@@ -40,6 +40,9 @@ LONGEST_REST = 60  # characters after a step that a known trainer said, which it
 NEVER_THINNED = ("val loss", "val_loss", "eval_loss", "validation", " nan", "=nan", "'nan'")
 
 
+LARGEST = 2**63 - 1  # no log counts so far; what does is damaged
+
+
 class Listener:
     """Hears one log. `own` are the dialects of the user (`own_dialects.load`). Keeps little:
     open tracebacks, an unfinished report, and which rule was right last."""
@@ -118,7 +121,12 @@ class Listener:
         values: dict[str, Value] = rule.values(match)  # type: ignore[arg-type]
         what: What | str = rule.rule.what
         if rule.rule.then is not None:
-            what = rule.rule.then(rule.rule.what, values, text)
+            try:
+                what = rule.rule.then(rule.rule.what, values, text)
+            except (KeyError, ValueError, OverflowError):
+                return None  # of a number of hundreds of digits
+        if any(type(value) is int and abs(value) > LARGEST for value in values.values()):
+            return None
         if not what or (rule.rule.dialect == "tqdm" and not self._is_the_bar(values)):
             return None
         if what in ("begins", "done"):

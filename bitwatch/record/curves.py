@@ -52,8 +52,12 @@ def value(record: Stepped, name: str) -> float | None:
 
 def extend(loss: Series, curves: dict[str, Series] | None, records: Sequence[Stepped]) -> None:
     """Adds step records to the loss, and to all other curves where those are kept: a bucket at a
-    time while their step rises, and a whole column at once where every record says everything."""
+    time while their step rises, and a whole column at once where every record says everything.
+    No step is below zero."""
     every = [record.step for record in records]
+    if every and min(every) < 0:
+        records = [record for record in records if record.step >= 0]
+        every = [record.step for record in records]
     rising = all(map(ge, every[1:], every))
     whole = not any(map(_ask["nonfinite"], records))
     for name in ("loss", *NAMES) if curves is not None else ("loss",):

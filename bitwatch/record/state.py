@@ -255,12 +255,21 @@ def _rank(state: RankState, record: codec.Any_) -> None:
 
 
 def _steps(state: RankState, steps: list[events.Step]) -> None:
-    """Many at once: nothing else that a rank tells of changes with them."""
-    if steps:
-        state.updated = max(state.updated, *(step.t for step in steps))
-        state.first_step = state.first_step or steps[0]
-        state.step = steps[-1]
-        state.recent = [*state.recent, *steps[-RECENT_STEPS:]][-RECENT_STEPS:]
+    """Many at once: nothing else that a rank tells of changes with them. In one attempt steps
+    rise; where a number falls back, as a bar of progress does in a next epoch, its time goes on.
+    One that is lower and no newer is no news, nor is one below zero."""
+    newest, news = state.step, []
+    for step in steps:
+        if step.step < 0:
+            continue
+        if newest is None or step.step >= newest.step or step.t > newest.t:
+            newest = step
+            news.append(step)
+    if news:
+        state.updated = max(state.updated, *(step.t for step in news))
+        state.first_step = state.first_step or news[0]
+        state.step = newest
+        state.recent = [*state.recent, *news[-RECENT_STEPS:]][-RECENT_STEPS:]
 
 
 def _past(state: RankState, record: codec.Any_) -> None:

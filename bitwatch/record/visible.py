@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from bitwatch.record.gpu import Gpu
 
-NUMBER = re.compile(r"\s*\+?(\d+)")
+NUMBER = re.compile(r"\s*\+?([0-9]+)")
+DIGITS = 9  # of a number that can be one of a GPU
 
 
 def visible(gpus: Sequence[Gpu], value: str | None) -> set[int]:
@@ -35,13 +36,22 @@ def in_order(gpus: Sequence[Gpu], value: str | None) -> list[int]:
             index = _of_uuid(gpus, entry)
         else:
             number = NUMBER.match(entry)  # as C reads one: what stands after it is not looked at
-            index = int(number[1]) if number else None
+            index = int(number[1]) if number and len(number[1]) <= DIGITS else None
         if index is not None and index in found:
             return []
         if index not in indexes:
             break
         found.append(index)
     return found
+
+
+def are_whole(gpus: Sequence[Gpu], value: str | None) -> bool:
+    """Whether what a program sees are whole GPUs. Of one that is split into MIG instances nobody
+    tells here which of them a rank has: its number then says nothing about its GPU."""
+    if value is not None and value.startswith("MIG-"):
+        return False
+    seen = visible(gpus, value)
+    return not any(gpu.mig for gpu in gpus if gpu.index in seen)
 
 
 def _of_uuid(gpus: Sequence[Gpu], beginning: str) -> int | None:

@@ -21,6 +21,11 @@ DIRECTORIES = 3  # of a file's path, that tell it from others
 C10D = re.compile(r"/torch/distributed/(distributed_c10d|c10d_logger)\.py$")
 STARTS = ("init_process_group", "new_group", "split_group")
 FSDP = re.compile(r"/torch/distributed/fsdp/")
+# What versions of torch call the same collective, of which one name is told.
+GATHERS = ("all_gather_single", "all_gather_into_tensor", "_all_gather_base")
+SCATTERS = ("reduce_scatter_single", "reduce_scatter_tensor", "_reduce_scatter_base")
+ONE_NAME = dict.fromkeys(GATHERS, "all_gather") | dict.fromkeys(SCATTERS, "reduce_scatter")
+OF_FSDP = {"all_gather": "FSDP's all-gather", "reduce_scatter": "FSDP's reduce-scatter"}
 IMPORT = re.compile(r"<frozen importlib\._bootstrap")
 BACKWARD = re.compile(r"/torch/autograd/graph\.py$")
 
@@ -45,9 +50,9 @@ RULES = (
     _rule(r"/trainer/agreement\.py$", "heard", "collective", "the ranks' agreement (all_reduce)"),
     _rule(r"/trainer/parallel\.py$", "meet", "collective", "the ranks' last meeting (monitored_barrier)"),
     _rule(r"/torch/distributed/(rendezvous|elastic/.*)\.py$", ".*", "collective", "the start of the other ranks"),
-    _rule(r"/torch/distributed/_functional_collectives\.py$", ".*", "collective", "a collective (wait_tensor)"),
-    _rule(r"/_fully_shard/_fsdp_(collectives|param_group)\.py$", ".*all_gather.*|.*unshard.*", "collective", "FSDP's all-gather"),
-    _rule(r"/_fully_shard/_fsdp_(collectives|param_group)\.py$", "foreach_reduce.*|.*backward", "collective", "FSDP's reduce-scatter"),
+    _rule(r"/torch/distributed/_functional_collectives\.py$", "wait_tensor", "collective", "a collective (wait_tensor)"),
+    # Before and after its collectives, which are frames of c10d, it copies.
+    _rule(r"/_fully_shard/_fsdp_\w+\.py$", ".*", "busy", "FSDP's copies of weights and gradients"),
     _rule(r"/torch/_dynamo/(convert_frame|output_graph|symbolic_convert)\.py$", ".*", "compile", "torch.compile"),
     _rule(r"/torch/_inductor/compile_fx\.py$", ".*compile.*", "compile", "torch.compile"),
     _rule(r"/torch/_inductor/(codecache|async_compile|graph|scheduler|compile_worker/.*|codegen/.*)\.py$", ".*", "compile", "torch.compile"),
@@ -61,7 +66,6 @@ RULES = (
 AROUND = (
     (re.compile(r"/trainer/saving\.py$|/torch/distributed/checkpoint/"), ", for a checkpoint"),
     (re.compile(r"/trainer/evaluate\.py$"), ", in an evaluation"),
-    (FSDP, " (FSDP)"),
 )
 
 
@@ -113,8 +117,7 @@ def place(threads: Sequence[Thread], works: bool) -> tuple[str, str]:
 
 def _known(frames: Sequence[Frame]) -> tuple[str, str] | None:
     for at, frame in enumerate(frames):
-        if C10D.search(frame.file):
-            name = _collective(frames[at:])
+        if C10D.search(frame.file) and (name := _collective(frames[at:])):
             if name in STARTS:
                 return "collective", f"the start of the other ranks ({name})"
             return "collective", name + _around(frames[at:])
@@ -123,18 +126,22 @@ def _known(frames: Sequence[Frame]) -> tuple[str, str] | None:
         for rule in RULES:
             if rule.file.search(frame.file) and rule.function.fullmatch(frame.function):
                 around = _around(frames[at:]) if rule.kind in ("collective", "data") else ""
-                return rule.kind, rule.where + ("" if around == " (FSDP)" else around)
+                return rule.kind, rule.where + around
     return None
 
 
 def _collective(frames: Sequence[Frame]) -> str:
-    """The function that was called from outside: it stands for those that it calls itself."""
-    name = frames[0].function
+    """The function that was called from outside: it stands for those that it calls itself. Empty
+    where only the wrapper around one is seen: it has not begun, or is over."""
+    name = ""
     for frame in frames:
         if not C10D.search(frame.file):
             break
-        if frame.function != "wrapper" and not frame.function.startswith("_"):
+        if frame.function != "wrapper" and not (name and frame.function.startswith("_")):
             name = frame.function
+    name = ONE_NAME.get(name, name)
+    if name and any(FSDP.search(frame.file) for frame in frames):
+        return OF_FSDP.get(name, f"{name} (FSDP)")
     return name
 
 

@@ -118,7 +118,8 @@ class Tree:
     def look(self, known: dict[int, str], state: RunState, besides: Collection[int] = ()) -> None:
         """Scans, and records who has come and who has gone. `known`: pid to role. `besides`: pids
         of what was started here and is not of the run."""
-        by_their_word = claimed(state, self._attempt) | self._named
+        by_themselves = claimed(state, self._attempt)
+        by_their_word = by_themselves | self._named
         self.roles |= by_their_word
         self._leaders = {
             key[0]: key[1] for key, role in by_their_word.items() if role[0] in ("rank", "agent")
@@ -143,6 +144,9 @@ class Tree:
                 self._name(stat, known)
         for key in [key for key in self._recorded if key not in self.own]:
             self._record_exit(key, seen_at if key in before else 0.0)
+        known_of = self.own.keys() | self._recorded.keys() | by_themselves.keys()
+        for key in self.roles.keys() - known_of:
+            self._forget(key)  # it has ended before it was recorded, as short commands do
 
     def sample(self, gpus: events.Gpus | None) -> None:
         now = time.monotonic()
@@ -254,14 +258,17 @@ class Tree:
         starttime = self._leaders.get(stat.session)
         return starttime is not None and stat.starttime >= starttime
 
+    def _forget(self, key: Key) -> None:
+        self._named.pop(key, None)
+        for found in (self.roles, self._provisional, self._sure, self._rows, self._shared_of):
+            found.pop(key, None)
+
     def _record_exit(self, key: Key, seen_at: float) -> None:
-        role, rank, _ = self.roles.pop(key, ("other", None, None))
+        role, rank, _ = self.roles.get(key, ("other", None, None))
+        self._forget(key)
         del self._recorded[key]
         self.told.discard(key)
-        self._named.pop(key, None)
         self._again.discard(key)
-        for found in (self._provisional, self._sure, self._rows, self._shared_of):
-            found.pop(key, None)
         ended = self.exit_of(key)
         self._journal.write(
             events.ProcessExit(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bitwatch.record import events
 from bitwatch.record.gpu import BRAKES, HEAT, NO_ANSWER, Gpu
 from bitwatch.record.view import View
-from bitwatch.record.visible import in_order
+from bitwatch.record.visible import are_whole, in_order
 from bitwatch.supervise.watch_rows import of_attempt
 
 HELD_SAMPLES = 4  # in a row with held clocks, before they are told of
@@ -158,7 +158,8 @@ def of_run(view: View, before: Before) -> set[int]:
     rank; all of these as long as no process was seen."""
     gpus = view.gpus.gpus if view.gpus else []
     seen = in_order(gpus, view.visible_devices)
-    if len({gpu.name for gpu in gpus if gpu.name and gpu.index in seen}) < 2:
+    alike = len({gpu.name for gpu in gpus if gpu.name and gpu.index in seen}) < 2
+    if alike and are_whole(gpus, view.visible_devices):
         seen = seen[: view.ranks or None]  # unlike ones: CUDA puts the fastest first, not NVML
     if not before.used:
         return set(seen)

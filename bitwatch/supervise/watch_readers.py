@@ -66,23 +66,24 @@ def idle(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]
     if not none:
         return
     names = [_who(view, key) for key, _ in none]
+    evidence = _listed(
+        f"{name}: given {nothing} (pid {reader.pid})"
+        for name, (_, reader) in zip(names, none, strict=True)
+        if reader is not None
+    )
+    if any(problem.get("id") == "workers-exceed-shards" for problem in _problems(view)):
+        # The plan has said what it costs and what to do: one alert, with what came of it.
+        said = f"as they say themselves: {len(none)} of {len(found)} were given {nothing}"
+        yield events.Alert(id="workers-exceed-shards", evidence=[said, *evidence])
+        return
     yield events.Alert(
         id="idle-reader",
         severity="warning",
         text=f"{len(none)} of {len(found)} readers have nothing to read: {_few(names)}; the "
         "others do their work too, and this alone does not hang a run",
-        evidence=_listed(
-            f"{name}: given {nothing} (pid {reader.pid})"
-            for name, (_, reader) in zip(names, none, strict=True)
-            if reader is not None
-        ),
+        evidence=evidence,
         next=remedy(view, "idle-reader", otherwise),
     )
-    if any(problem.get("id") == "workers-exceed-shards" for problem in _problems(view)):
-        yield events.Alert(
-            id="workers-exceed-shards",
-            evidence=[f"as they say themselves: {len(none)} of {len(found)} were given {nothing}"],
-        )
 
 
 def everybody_reads(view: View, found: dict[readers.Key, Judged]) -> Iterator[events.Alert]:

@@ -88,6 +88,7 @@ def make(view: View, now: float, before: dict[Key, Row] | None = None) -> dict[K
         parent = by_pid.get(row.process.ppid)
         if parent is not None and parent is not row:
             parent.children.append(row)
+    _without_supervisor(view, made)
     return made
 
 
@@ -133,7 +134,22 @@ def renew(view: View, now: float, made: dict[Key, Row], before: View) -> Renewed
         if looked != looks:
             changed.append(row)
             reshaped = reshaped or looked[:SHAPE] != looks[:SHAPE]
-    return Renewed(changed, reshaped)
+    gone = _without_supervisor(view, made)
+    return Renewed([*changed, *gone], reshaped or bool(gone))
+
+
+def _without_supervisor(view: View, made: dict[Key, Row]) -> list[Row]:
+    """Nobody samples any more when it is gone, so the newest sample shows it as it was. The rows
+    that are another by that."""
+    changed = []
+    for row in made.values():
+        if row.process.role != "supervisor":
+            break  # it stands first
+        state = "gone" if view.supervisor == "gone" else _state(row.process, None)
+        if state != row.state:
+            row.state, row.tone = state, STATE_ROLES.get(state, "quiet")
+            changed.append(row)
+    return changed
 
 
 def _looks(row: Row) -> tuple[object, ...]:

@@ -100,6 +100,8 @@ def _head(gpu: events.Gpu, facts: Facts) -> Line:
         if gpu.lost and gpu.memory_total_mib is not None:
             line.add("  ").add(f"{gpu.memory_total_mib / GIB:.1f}").add(" GiB", "quiet")
         return line.add(f"  {plain(gpu.error or '')}", "quiet")
+    if gpu.mig and gpu.index in facts.used:
+        line.add(": its instances are not told apart", "quiet")
     for seat in facts.seats.get(gpu.index, []):
         line.add("  ").add(f"rank {seat.rank}", "text")
         line.add(" by its number" if seat.guessed else "", "quiet")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bitwatch.record import events
 from bitwatch.record.gpu_history import answers, identity
 from bitwatch.record.view import END_STATES, ProcessRow, View
-from bitwatch.record.visible import in_order
+from bitwatch.record.visible import are_whole, in_order
 from bitwatch.text import duration
 from bitwatch.tui.draw import plain
 
@@ -50,6 +50,7 @@ class Facts:
         # Process ids of another namespace (a container's host) say nothing about whose.
         self.pids_are_ours = any(pid in known for g in self.gpus for pid, _ in g.processes or ())
         self._ordered = in_order(self.gpus, view.visible_devices)
+        self._are_whole = are_whole(self.gpus, view.visible_devices)
         self.seats = self._seats()
         self.used = self._used()
         self.predicted_mib = predicted_mib(view)
@@ -90,7 +91,7 @@ class Facts:
                 if rank is not None and rank not in seen:
                     seen.add(rank)
                     seats.setdefault(gpu.index, []).append(Seat(rank, False))
-        if view.device == "cuda" and view.state not in END_STATES:
+        if view.device == "cuda" and view.state not in END_STATES and self._are_whole:
             for rank, index in zip(range(view.ranks), self._ordered, strict=False):
                 if rank not in seen:
                     seats.setdefault(index, []).append(Seat(rank, True))
@@ -101,7 +102,7 @@ class Facts:
         if view.device == "cpu":
             return set()
         used = set(self._ordered)
-        if view.device == "cuda" and view.ranks and not view.foreign:
+        if view.device == "cuda" and view.ranks and not view.foreign and self._are_whole:
             alike = len({gpu.name for gpu in self.gpus if gpu.name and gpu.index in used}) < 2
             # A rank takes the GPU of its number; of unlike ones CUDA numbers the fastest first.
             used = set(self._ordered[: view.ranks] if alike else self._ordered)

@@ -105,7 +105,7 @@ def _gone(line: Line, gpu: events.Gpu) -> Line:
 def _why(gpu: events.Gpu) -> Line:
     """In a word or two; that it runs at its power limit is normal, and is said quietly or not."""
     if is_gone(gpu) or not is_slow(gpu):
-        return Line()
+        return Line("  MIG", "quiet") if gpu.mig and not is_gone(gpu) else Line()
     words = clip(in_a_word(held_down(gpu)[0]), LONGEST_WHY - 4)
     return Line("  ").add(f"▼ {words}", "warning")
 

@@ -47,6 +47,7 @@ STATE_ROLES = {
     "defunct": "bad",
     "leader dead": "bad",  # its threads live on, and hold what it held
     "dead": "bad",
+    "gone": "bad",
     "failed": "bad",
     "stuck": "bad",
     "retrying": "warning",

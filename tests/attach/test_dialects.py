@@ -14,6 +14,8 @@ from bitwatch.attach.dialect_tables.names import pairs
 from bitwatch.attach.dialect_tables.numbers import count
 from bitwatch.attach.dialect_tables.rule import Rule
 from bitwatch.attach.dialects import RULES, Listener
+from bitwatch.attach.translate import Translator
+from bitwatch.record import codec, events
 from tests.attach.hearing import heard, one
 from tests.report.incident import LOG as INCIDENT
 
@@ -233,6 +235,22 @@ PIECES = [rule.sample for rule in RULES] + ["Traceback (most recent call last):"
 def test_no_text_breaks_the_listener(parts: list[str]) -> None:
     for said in heard(" ".join(parts)) + heard("\n".join(parts)):
         assert said.line.text.isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step: @ loss: 1.0", "{'loss': 1.0, 'step': @}", "iter @: loss 1.2, time 3ms",
+        "Epoch @ Step @ Loss 1.0", "100%|####| @/@ [00:01<00:00, 3it/s, loss=1.0]",
+        "number of parameters: @", "step 5 loss 1.0 tokens @", "{'loss': 1.0, 'epoch': @}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("digits", [20, 400])
+def test_a_number_that_nobody_counts_to_harms_nothing(text: str, digits: int) -> None:
+    said = heard("iter 1: loss 3.0, time 3ms\n" + text.replace("@", "9" * digits))
+    for told in Translator().hear(said, 1000.0):
+        assert isinstance(told, events.Record) and codec.decode(codec.encode(told))
+        assert not isinstance(told, events.Step) or told.step < 100
 
 
 def test_a_hostile_line_takes_no_time_worth_mentioning() -> None:

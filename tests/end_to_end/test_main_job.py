@@ -85,12 +85,19 @@ def test_the_lines_tell_the_whole_story(first: tuple[str, str, dict[str, Any]]) 
     assert "data.sharding" not in err  # only where the choice was left open
 
 
-def test_idle_readers_are_told_with_what_to_do(first: tuple[str, str, dict[str, Any]]) -> None:
+def test_idle_readers_are_told_once_with_what_to_do(
+    first: tuple[str, str, dict[str, Any]], run: RunDir
+) -> None:
     out = first[0]
-    assert "2 of 4 readers have nothing to read: rank 0 worker 1, rank 1 worker 1" in out
+    assert "! warning 2 of 4 readers idle: 2 shards for 2 ranks x 2 workers" in out
+    told = [r for r in read_all(run.journal)[0] if isinstance(r, events.Alert) and r.evidence]
+    idle = [alert for alert in told if "given no shard" in " ".join(alert.evidence)]
+    assert {alert.id for alert in idle} == {"workers-exceed-shards"}
+    for rank in (0, 1):
+        assert f"rank {rank} worker 1: given no shard (pid " in " ".join(idle[-1].evidence)
     assert "R on the screen relaunches it with sharding indexed" in out
     assert f"bitwatch run --resume {first[2]['run']} --new-epoch --sharding indexed" in out
-    assert "this alone does not hang a run" in out
+    assert "This alone does not hang a run" in out
 
 
 def test_the_listing_says_done(first: tuple[str, str, dict[str, Any]]) -> None:

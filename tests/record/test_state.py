@@ -150,6 +150,30 @@ def test_a_nan_loss_is_a_nan_in_the_view() -> None:
 
 
 @pytest.mark.parametrize(
+    ("record", "newest"),
+    [
+        (events.Step(step=-5, loss=1.0, t=960.0), 50),
+        (events.Step(step=20, loss=1.0, t=920.0), 50),  # told once more
+        (events.Step(step=60, loss=1.0, t=940.0), 60),  # by a clock that was set back
+        (events.Step(step=3, loss=1.0, t=960.0), 3),  # a bar of progress in its next epoch
+    ],
+)
+def test_a_step_that_cannot_be_of_the_attempt_is_not_its_newest(
+    record: events.Step, newest: int
+) -> None:
+    run = a_run()
+    run[Source("rank", 1, 0)].append(record)
+    state = folded(run)
+    rank = state.ranks[1, 0]
+    assert rank.step and (rank.step.step, rank.recent[-1].step) == (newest, newest)
+    assert rank.loss.starts[0] == min(newest, 10)
+    assert view(state, NOW, LIVE).rank_steps[0].step == newest
+    begin = RunState()
+    fold(begin, Source("rank", 1, 0), [events.Step(step=-5, t=1.0)])
+    assert (begin.ranks[1, 0].first_step, begin.ranks[1, 0].updated) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
     ("more", "liveness", "now", "state", "supervisor"),
     [
         ([], LIVE, 955.0, "running", "alive"),

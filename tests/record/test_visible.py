@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bitwatch.record.gpu import Gpu
-from bitwatch.record.visible import in_order, visible
+from bitwatch.record.visible import are_whole, in_order, visible
 
 UUIDS = [f"GPU-{i}b2c3d4e-5f60-7182-93a4-b5c6d7e8f90{i}" for i in range(4)]
 CARDS = [Gpu(index=index, uuid=uuid) for index, uuid in enumerate(UUIDS)]
@@ -41,6 +41,7 @@ def test_where_it_is_not_set_all_are_visible() -> None:
     assert visible(CARDS, None) == {0, 1, 2, 3}
     assert visible([], None) == visible([], "0") == set()
     assert in_order([CARDS[2], CARDS[0]], None) == [0, 2]
+    assert in_order(CARDS, "1," + "9" * 5000 + ",0") == [1]  # at which PyTorch raises
     assert visible([Gpu(index=0)], "GPU-1") == set()  # it does not tell its UUID
 
 
@@ -50,3 +51,6 @@ def test_mig_instances_show_the_gpus_they_may_be_part_of() -> None:
     assert in_order(cards, f"MIG-{UUIDS[2]}/1/0,MIG-{UUIDS[2]}/2/0") == [2]
     assert visible(cards, f"MIG-{UUIDS[1]}/1/0,0") == {1}  # what is of another kind ends it
     assert visible(CARDS, "MIG-aaaa") == set()  # none is in that mode
+    told = [None, "0", "0,3", "0,1", "MIG-aaaa", f"MIG-{UUIDS[0]}/1/0"]
+    assert [are_whole(cards, value) for value in told] == [False, True, True, False, False, False]
+    assert are_whole(CARDS, None)

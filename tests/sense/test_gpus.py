@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bitwatch.record.visible import visible
 from bitwatch.sense.gpu_fields import throttle_words
 from tests.nvml.standin import Standin
 from tests.sense.gpu_reading import Sensing
@@ -107,12 +108,18 @@ def test_a_gpu_that_tells_only_how_far_it_is_from_slowing_down(standin: Standin)
 
 def test_eight_gpus_and_none(standin: Standin) -> None:
     standin.set("driver", count=8)
-    standin.set(6, mig=1, utilization_percent="N/A")
+    # In MIG mode the driver says of the whole how much memory there is, but not how busy it is,
+    # and who is in its instances only to an administrator.
+    standin.set(6, mig=1, utilization_percent="N/A", processes="error 4", graphics_processes="N/A")
     standin.set(7, mig=0)
     with Sensing(standin) as sensing:
         gpus = sensing.next().gpus
         assert [gpu.mig for gpu in gpus] == [None] * 6 + [True, False]
         assert [gpu.utilization_percent for gpu in gpus] == [97.0] * 6 + [None, 97.0]
+        split = sensing.next().gpus[6]
+        assert (split.memory_used_mib, split.processes, split.error) == (15800.0, None, None)
+        used = [visible(gpus, f"MIG-{name}") for name in ("0a1b", f"{gpus[6].uuid}/1/0", "GPU-f")]
+        assert used == [{6}, {6}, set()]
     standin.set("driver", count=0)
     with Sensing(standin) as sensing:
         record = sensing.next()

@@ -77,6 +77,32 @@ def test_a_process_is_recorded_from_its_coming_to_its_end(
     assert (agent.role, agent.ppid) == ("agent", os.getpid())
 
 
+def test_what_ends_before_it_is_recorded_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training that runs a short command now and then does so for weeks."""
+    monkeypatch.setattr(trees, "SETTLE_S", 600.0)
+    journal = JournalWriter(tmp_path / "journal.jsonl")
+    samples = SampleWriter(tmp_path / "samples")
+    ours, theirs = Tree(journal, samples, 1), Tree(journal, samples, 1, of_ours=False)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as short:
+        stat = processes.read_stat(short.pid)
+        assert stat
+        key = stat.key
+        theirs.name({key: ("other", None, None)})
+        for tree in (ours, theirs):
+            tree.look({}, RunState())
+            tree.sample(None)
+            assert key in tree.roles and key in tree._rows
+    starts = [r for r in JournalReader(journal.path).read() if isinstance(r, events.ProcessStart)]
+    assert short.pid not in {start.pid for start in starts}
+    for tree in (ours, theirs):
+        tree.look({}, RunState())
+        tree.sample(None)
+        for found in (tree.roles, tree._named, tree._rows, tree._shared_of, tree._cpu):
+            assert key not in found
+
+
 COMPILES = "exec -a 'python -m torch._inductor.compile_worker' sleep 600"
 # The second is as what a person's own training starts, in a terminal inside the run.
 INSIDE = f'({COMPILES}) & setsid bash -c "{COMPILES}" & wait'

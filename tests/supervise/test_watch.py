@@ -138,8 +138,7 @@ def test_new_evidence_is_written_and_another_pid_is_not(tmp_path: Path) -> None:
     records = [r for r in read_all(tmp_path / "journal.jsonl")[0] if isinstance(r, events.Alert)]
     assert [(record.id, len(record.evidence)) for record in records] == [
         ("workers-exceed-shards", 1),
-        ("workers-exceed-shards", 2),
-        ("idle-reader", 1),
+        ("workers-exceed-shards", 3),
     ]
 
 

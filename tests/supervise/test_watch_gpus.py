@@ -216,6 +216,12 @@ def test_only_gpus_of_the_run_are_told_of(
     assert set(watched.standing) == {f"gpu-lost-{index}" for index in told}
 
 
+def test_a_mig_instance_may_be_on_any_gpu_in_that_mode(watched: Watched) -> None:
+    watched.view.ranks, watched.view.visible_devices = 1, "MIG-0a1b2c3d"
+    watched.look([msgspec.structs.replace(gpu, mig=gpu.index > 0) for gpu in all_lost(3)])
+    assert set(watched.standing) == {"gpu-lost-1", "gpu-lost-2"}
+
+
 def test_where_its_processes_were_seen_is_what_a_run_uses(watched: Watched) -> None:
     """CUDA may count otherwise than NVML; and a GPU that is lost no longer tells of processes."""
     watched.view.ranks, watched.view.processes = 2, seen_on(71, 72)

@@ -105,6 +105,23 @@ def test_a_guess_is_said_to_be_one() -> None:
     assert "0 L4  rank 0 by its number" in text(gpu_views.large(processes=[]))
 
 
+def test_of_mig_instances_is_said_that_they_are_not_told_apart() -> None:
+    view = gpu_views.large(processes=[], ranks=1, visible_devices="MIG-0a1b2c3d")
+    assert view.gpus
+    for gpu in view.gpus.gpus:
+        gpu.mig, gpu.processes, gpu.utilization_percent = gpu.index in (1, 2), None, None
+    said = text(view)
+    # It is an instance of one of the two, and nobody says of which.
+    for index in (1, 2):
+        assert f"{index} L4  MIG: its instances are not told apart  at its power cap" in said
+    assert "0 L4  not used by this run" in said and "by its number" not in said
+    small = GpuPanel()
+    small.show(view, views.NOW)
+    rows = [line.text for line in small.draw(80, 8)][1:5]
+    assert ["not used" in row for row in rows] == [True, False, False, True]
+    assert ["MIG" in row for row in rows] == [False, True, True, False]
+
+
 def test_lost_and_unused_gpus_are_short_and_quiet() -> None:
     drawn = panel(gpu_views.eight_gpus()).draw(200, 54)
     rows = [line.text for line in drawn]

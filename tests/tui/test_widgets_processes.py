@@ -101,6 +101,34 @@ def test_a_run_that_has_ended_has_no_processes() -> None:
     assert any("no sample of processes yet" in row for row in lines(views.preparing()))
 
 
+def roles_of(panel: ProcessPanel, words: str) -> dict[str, str]:
+    """In which role each word of a row is drawn."""
+    line = next(line for line in panel.draw(120, 40) if words in line.text)
+    spans = [(text, role.removeprefix("@surface ")) for text, role in line.spans]  # the selected
+    return {word: role for text, role in spans for word in text.split()}
+
+
+def test_of_a_run_without_supervisor_it_is_gone_and_the_rest_is_dim() -> None:
+    panel = ProcessPanel()
+    view = views.on_l4s(sampled=views.NOW)
+    panel.show(view, views.NOW)
+    assert roles_of(panel, "supervisor")["sleeping"] == "quiet"
+    rank, worker = roles_of(panel, "─ rank 0"), roles_of(panel, "worker 0 · shard 0")
+    assert "text" in rank.values() and worker["reading"] == "fine"
+    panel.show(msgspec.structs.replace(view, supervisor="gone"), views.NOW + 1)
+    assert roles_of(panel, "supervisor")["gone"] == "bad"
+    rank, worker = roles_of(panel, "─ rank 0"), roles_of(panel, "worker 0 · shard 0")
+    borders = {"│", "╭", "╰"}
+    assert {role for word, role in rank.items() if word not in borders} <= {"quiet", "faint"}
+    assert worker["reading"] == "quiet"
+    panel.show(view, views.NOW + 2)  # it only seemed so
+    assert roles_of(panel, "supervisor")["sleeping"] == "quiet"
+    assert roles_of(panel, "worker 0 · shard 0")["reading"] == "fine"
+    panel.now = views.NOW + 11  # of an old sample the supervisor may live
+    assert roles_of(panel, "supervisor")["sleeping"] == "quiet"
+    assert roles_of(panel, "worker 0 · shard 0")["reading"] == "quiet"
+
+
 # ---------------------------------------------------------------------------------------
 # The cursor
 

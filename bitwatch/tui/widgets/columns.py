@@ -21,8 +21,9 @@ OPTIONAL = (("age", 8), ("gpu", 8), ("pid", 0), ("mem", 8), ("cpu", 8), ("state"
 class Columns:
     """For all rows alike, within `width` cells; what does not fit is left out."""
 
-    def __init__(self, rows: list[Row], width: int, now: float) -> None:
-        self.now = now
+    def __init__(self, rows: list[Row], width: int, now: float, *, old: bool = False) -> None:
+        """`old`: what is known of the attempt's processes is not of now."""
+        self.now, self._old = now, old
         self._kept: dict[tuple[Key, ...], tuple[bool, str, Line]] = {}  # tagged, age, and drawn
         self._pid = max(3, len(str(max([row.process.pid for row in rows], default=0))))
         names = {(row.guides, row.role) for row in rows}
@@ -104,6 +105,10 @@ class Columns:
         """It has changed."""
         self._kept.pop(row.keys, None)
 
+    def _dims(self, row: Row) -> bool:
+        """What stands beside the attempt is looked at by the viewer itself."""
+        return self._old and not row.group
+
     def _until_age(self, row: Row, tagged: bool) -> Line:
         line = Line("▌" if tagged else " ", "accent")
         if self.has("pid"):
@@ -115,9 +120,10 @@ class Columns:
             words = f"{clip(row.role, room // 2)} · {plain(row.barred)}"
             line.add(fit(words, room), "quiet")
         else:
-            line.add(fit(row.role, room), _role_of(row))
+            line.add(fit(row.role, room), "quiet" if self._dims(row) else _role_of(row))
         if self.has("state"):
-            tone = "quiet" if row.barred else row.tone
+            dim = row.barred or (self._dims(row) and row.tone != "bad")
+            tone = "quiet" if dim else row.tone
             line.add("  ").add(fit(row.state, self._widths["state"] - 2), tone)
         return line
 
@@ -125,10 +131,10 @@ class Columns:
         line = Line()
         if self.has("cpu"):
             cpu = row.cpu_percent
-            tone = "quiet" if row.barred else _known(cpu)
+            tone = "quiet" if row.barred or self._dims(row) else _known(cpu)
             line.add(fit(NONE if cpu is None else f"{cpu:.0f}", 6, right=True), tone)
             line.add(" %" if cpu is not None else "  ", "quiet")
-        tone = "quiet" if row.barred else "text"
+        tone = "quiet" if row.barred or self._dims(row) else "text"
         for key, mib in (("mem", row.rss_mib), ("shared", row.shared_mib), ("gpu", row.gpu_mib)):
             if self.has(key):
                 line.join(_memory(mib, self._widths[key], tone))

@@ -120,12 +120,13 @@ class ProcessPanel(RowList):
     def _arrange(self, width: int, room: int) -> Columns:
         """The rows in their order, and their columns, anew when they would be others."""
         how = self.as_tree, self.sort, self.backwards, self.filter.text, self.has_focus
-        asked = (width, room, *how)
+        old = self.view.supervisor == "gone" or self._is_old()
+        asked = (width, room, old, *how)
         columns = self._columns
         if columns is None or self._arranged != asked:
             self._rows = self._fitting(room)
             rows = [row for row in self._rows if isinstance(row, Row)]
-            columns = self._columns = Columns(rows, width, self.now)
+            columns = self._columns = Columns(rows, width, self.now, old=old)
             self._arranged = asked
         columns.now = self.now
         return columns
@@ -180,9 +181,13 @@ class ProcessPanel(RowList):
             parts.append(Part(6, Line(f"{number} tagged", "accent")))
         if not self.as_tree:
             parts.append(Part(4, Line(f"by {self.sort}", "quiet")))
-        if processes and view.sampled is not None and self.now - view.sampled >= STALE_S:
+        if processes and view.sampled is not None and self._is_old():
             parts.append(Part(8, Line(f"{self.now - view.sampled:.0f} s old", "warning")))
         return parts
+
+    def _is_old(self) -> bool:
+        """Whether the sample is not of now."""
+        return self.view.sampled is not None and self.now - self.view.sampled >= STALE_S
 
     def _ours(self) -> list[ProcessRow]:
         """Of the live attempt: what is known of the others is newer than the sample."""
