@@ -31,6 +31,13 @@ def _run(app: App[Any], each: Bound) -> Callable[[], Awaitable[None]]:
     async def go() -> None:
         if isinstance(each.node, Widget) and each.node.focusable and not each.node.has_focus:
             each.node.focus()
-        await app.run_action(each.key.action, each.node)
+        await do(app, each)
 
     return go
+
+
+async def do(app: App[Any], each: Bound) -> None:
+    """What was chosen a moment ago, unless the page that has it was left meanwhile."""
+    above = each.node.ancestors_with_self
+    if each.node is app or any(screen in above for screen in app.screen_stack):
+        await app.run_action(each.key.action, each.node)

@@ -13,6 +13,7 @@ from textual.widgets import OptionList
 
 import bitwatch.tui
 from bitwatch.tui import keys
+from bitwatch.tui.actions import do
 from bitwatch.tui.key_names import written
 from bitwatch.tui.screens.confirm import ConfirmStop
 from bitwatch.tui.screens.help import Help, lines, ordered
@@ -139,6 +140,18 @@ async def test_the_palette_runs_what_a_panel_does_on_that_panel(stage: Open) -> 
         await at.press("enter")
         await at.until(lambda: at.dashboard.processes.has_focus)
         await at.until(lambda: (at.dashboard.processes.selection or (0,))[0] == 107)
+
+
+async def test_what_was_chosen_on_a_page_that_is_left_is_not_done(stage: Open) -> None:
+    async with stage() as at:
+        await at.press("o")
+        offered = [each for each in bound(at.app.screen) if each.node is at.app.screen]
+        assert {"compare-choose", "compare-filter"} <= {each.key.id for each in offered}
+        await at.press("escape")
+        assert at.app.screen is at.dashboard
+        for each in offered:
+            await do(at.app, each)
+        assert at.app.screen is at.dashboard
 
 
 async def test_the_palette_over_a_page_has_the_actions_of_that_page(stage: Open) -> None:

@@ -19,6 +19,7 @@ from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
 from bitwatch.tui import keys
+from bitwatch.tui.actions import do
 from bitwatch.tui.gpu_facts import rows_wanted
 from bitwatch.tui.host import Host
 from bitwatch.tui.kept import Kept, Value
@@ -287,7 +288,7 @@ class Dashboard(RunKeys, CurveKeys):
 
     def _press(self, name: str, label: str = "") -> None:
         if each := pressed(self, name, label):
-            self.call_later(self.app.run_action, each.key.action, each.node)
+            self.call_later(do, self.app, each)
 
     def action_detach(self) -> None:
         self.host.detach()

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from bitwatch.attach.offer import launchable
 from bitwatch.plan.result import Plan
 from bitwatch.tui import comparison, keys
+from bitwatch.tui.actions import do
 from bitwatch.tui.comparison import Side, said
 from bitwatch.tui.draw import Line, clip, first_sentence, folded, plain
 from bitwatch.tui.where import pressed
@@ -75,7 +76,7 @@ class PlanScreen(Screen[str | None]):
 
     def on_key_footer_pressed(self, message: KeyFooter.Pressed) -> None:
         if each := pressed(self, message.key, message.label):
-            self.call_later(self.app.run_action, each.key.action, each.node)
+            self.call_later(do, self.app, each)
 
     # -- what it shows ----------------------------------------------------------------------
 
