@@ -118,7 +118,7 @@ def starting() -> View:
     """The ranks are there, and have not taken a step yet."""
     accounts = views.readers(4, 4, 2, samples=0)
     for each in accounts:
-        each.state = "starting" if each.shards else "idle"
+        each.state, each.rows = "starting" if each.shards else "idle", 0
     return views.on_l4s(
         state="starting", phase="compile", step=0, last=None, loss=[], evaluations=[],
         rank_steps={}, eta_s=None, readers=accounts, alerts=[], attempt_started=views.NOW - 41,
@@ -190,14 +190,14 @@ PICTURES = (
     Picture("curves-large", views.on_l4s, LARGE, "dark", ("3", "3", "m", "left", "left")),
     Picture("curves-log-zoomed", views.on_l4s, (80, 24), "light", ("3", "3", "y", "plus", "plus")),
     Picture("curves-beside", views.on_l4s, WIDE, "dark", ("3", "3", "o", "enter"), after="A 1b21-02c4"),
-    Picture("gpus-pane", gpu_views.large, PANE, "dark", ("1", "1")),
+    Picture("gpus-pane", gpu_views.large, PANE, "dark", ("1",)),
     Picture("gpus-whole-run", gpu_views.full_house, LARGE, "light", ("1", "1", "g")),
     Picture("alerts", views.with_leftovers, (80, 24), "dark", ("a",), shows=AlertsPage),
     Picture("one-alert", views.with_leftovers, (80, 24), "light", ("a", "enter"), shows=AlertInFull),
     Picture("every-alert", every_alert.view, LARGE, "light", ("a",), shows=AlertsPage),
     Picture("why", views.with_leftovers, WIDE, "dark", ("w",), shows=Why),
     Picture("stacks", stalled, WIDE, "dark", ("s",), shows=StacksPage, after="rank 3"),
-    Picture("details", views.on_l4s, (80, 24), "light", ("4", "4", *["down"] * 3, "enter"), shows=Details, after="nvidia3"),
+    Picture("details", views.on_l4s, (80, 24), "light", ("4", *["down"] * 3, "enter"), shows=Details, after="nvidia3"),
     Picture("compare", views.on_l4s, WIDE, "light", ("o",), shows=Compare, after="first-77d0"),
     Picture("stop", views.on_l4s, (80, 24), "dark", ("S",), shows=ConfirmStop),
     Picture("signal", views.on_l4s, WIDE, "light", ("4", "4", "down", "down", "K"), shows=SignalDialog),
