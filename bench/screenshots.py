@@ -193,7 +193,7 @@ def busy(standin: Standin, ranks: Sequence[int], over: threading.Event) -> None:
             load = noise.gauss(14, 4) if saves else noise.gauss(84 if hot else 95, 3)
             held = min(15_700, 9_000 + 120 * passed_s)
             standin.set(
-                gpu, processes=f"{pid}:{held:.0f}", memory_used_mib=round(held + 100),
+                gpu, write=gpu == len(ranks) - 1, processes=f"{pid}:{held:.0f}", memory_used_mib=round(held + 100),
                 utilization_percent=round(min(100.0, load)), temperature_c=88 if hot else 70 + gpu,
                 clock_sm_mhz=1290 if hot else 1830, reasons="0x24" if hot else "0x4",
                 power_w=round(noise.gauss(38 if saves else 70, 1), 1),

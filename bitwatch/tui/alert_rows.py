@@ -67,8 +67,8 @@ def shown(
     lines: list[Heading | Entry] = []
     left_out = 0
     if not current:
-        words = f"the run has ended ({view.state})" if view.state in END_STATES else CALM
-        lines.append(Heading("now", words))
+        over = f"the run has ended ({view.state})" if view.state in END_STATES else ""
+        lines.append(Heading("now", over or CALM))
     for name, some in (("now", current), *_by_attempt(before)):
         kept = [one for one in some if one.episode.alert.severity in wanted and _has(one, words)]
         left_out += len(some) - len(kept)
