@@ -62,7 +62,7 @@ LIVE = (
     Picture("dashboard-60x15", (60, 15)),
     Picture("why", keys=("w",)),
     Picture("relaunch", keys=("R",)),
-    Picture("processes", keys=("4", "4", *["down"] * 3, "space", *["down"] * 3, "space")),
+    Picture("processes", keys=("4", "4", *["down"] * 3, "space", "down", "down", "space")),
     Picture("help", keys=("question_mark",)),
     Picture("themes", keys=("T", "down")),
 )
