@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--folder", type=Path, default=ROOT / "docs")
-    parser.add_argument("--steps", type=int, default=160)
+    parser.add_argument("--steps", type=int, default=200)
     arguments = parser.parse_args()
     os.environ["COLORTERM"] = "truecolor"
     arguments.folder.mkdir(exist_ok=True)
