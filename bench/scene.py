@@ -127,6 +127,9 @@ def record(step: int, t: float) -> events.Step:
         step_s=1.0 + 0.05 * math.sin(step),
         data_s=0.01,
         tokens_per_s=4096.0 / (1.0 + 0.05 * math.sin(step)),
+        allocated_mib=14_540.0,
+        reserved_mib=15_360.0,
+        peak_mib=15_020.0,
         t=t,
         m=t,
     )

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from bitwatch.record.episodes import CLEARED, Episode, episodes
-from bitwatch.record.view import View
+from bitwatch.record.view import END_STATES, View
 from bitwatch.text import clock, counted, duration
 from bitwatch.tui.draw import Line, fit, plain
 from bitwatch.tui.widgets.alerts import ROLES, SEVERITIES, SHAPES, by_severity, shortened
@@ -21,6 +21,7 @@ ENDED = 13
 WIDE = 92  # from here on how it ended has a column
 NARROW = 66  # up to here the sentence needs what times can spare
 LEVELS = (3, 1, 2)  # how many of the severities are shown, in the order in which f goes round
+CALM = "nothing is wrong that bitwatch knows of"
 LEVEL_WORDS = {1: "errors", 2: "errors and warnings", 3: ""}
 
 
@@ -66,7 +67,8 @@ def shown(
     lines: list[Heading | Entry] = []
     left_out = 0
     if not current:
-        lines.append(Heading("now", "nothing is wrong that bitwatch knows of"))
+        over = f"the run has ended ({view.state})" if view.state in END_STATES else ""
+        lines.append(Heading("now", over or CALM))
     for name, some in (("now", current), *_by_attempt(before)):
         kept = [one for one in some if one.episode.alert.severity in wanted and _has(one, words)]
         left_out += len(some) - len(kept)

@@ -135,6 +135,7 @@ def summary(facts: Facts, gpus: list[events.Gpu], width: int, words: str = "") -
     if len(ours) < len(gpus):
         line.add(f"  {len(ours)}").add(" used", "quiet")
     ours = [gpu for gpu in ours if not is_gone(gpu)]
+    parts: list[Line] = []  # as many as there is room for, none cut
     if slow := [gpu for gpu in ours if is_slow(gpu)]:
         line.add("  ").add(f"▼ {in_a_word(held_down(slow[0])[0])}", "warning")
     full = [
@@ -144,8 +145,8 @@ def summary(facts: Facts, gpus: list[events.Gpu], width: int, words: str = "") -
     ]
     if full:
         used, total = max(full)
-        line.add(f"  {used / GIB:.1f}")
-        line.add(f"/{total / GIB:.1f} GiB" if total else " GiB", "quiet")
+        part = Line(f"  {used / GIB:.1f}")
+        parts.append(part.add(f"/{total / GIB:.1f} GiB" if total else " GiB", "quiet"))
     for values, unit in (
         ([g.utilization_percent for g in ours], " %"),
         ([g.temperature_c for g in ours], "°"),
@@ -155,7 +156,11 @@ def summary(facts: Facts, gpus: list[events.Gpu], width: int, words: str = "") -
         if known:
             least, most = min(known), max(known)
             both = f"{most:.0f}" if round(least) == round(most) else f"{least:.0f}–{most:.0f}"
-            line.add(f"  {both}").add(unit, "quiet")
+            parts.append(Line(f"  {both}").add(unit, "quiet"))
+    for part in parts:
+        if line.width + part.width > width:
+            break
+        line.join(part)
     return line.cut(width)
 
 

@@ -51,7 +51,7 @@ class Key:
 KEYS = (
     Key("q,f10", "detach", "detach", "Leave the screen. The run goes on.", id="detach"),
     Key("S", "stop", "stop", "Stop the run with a checkpoint, after a question.", id="stop"),
-    Key("c", "clean", "clean up", "End what ended attempts have left behind.", id="clean"),
+    Key("c", "clean", "clean up", "End what ended attempts have left behind; give a run without a supervisor a new one.", id="clean"),
     Key("R", "relaunch", "relaunch", "Relaunch with the correction of the plan, or as it was.", id="relaunch"),
     Key("w", "why", "why", "What is wrong, the evidence, and what to do.", id="why"),
     Key("a", "alerts", "alerts", "All alerts: what is wrong now, and the history of the run.", footer=False, id="alerts"),

@@ -11,6 +11,7 @@ from bitwatch.tui.rows import Key, Row
 
 COMMAND_MOST = 400  # characters; a dialog shows one line of it
 WHY_MOST = 500
+NAME_MOST = 44  # cells that are kept free for a name
 OF_THE_ATTEMPT = {
     "supervisor": "the training goes on without it, and nobody watches; attach brings it back",
     "agent": "it holds the ranks together: its end ends the attempt",
@@ -43,6 +44,11 @@ class Target(NamedTuple):
     means: str
     barred: str = ""
     why: str = ""
+
+
+def name_cells(targets: Iterable[Target]) -> int:
+    """How wide their names are, so that what follows them stands in one column."""
+    return min(NAME_MOST, max((len(target.name) for target in targets), default=0))
 
 
 def targets_of(rows: Iterable[Row], *, foreign: bool = False) -> list[Target]:

@@ -236,6 +236,9 @@ async def test_a_long_history_scrolls_and_a_narrow_one_keeps_the_sentences(stage
         for size in ((200, 60), (80, 24), (40, 10), (60, 15)):
             await at.pilot.resize_terminal(*size)
             await at.pilot.pause()
+        at.source.give(views.ended(past_alerts=history), now=NOW)
+        await at.press("home")
+        assert "the run has ended (done)" in at.text()
 
 
 async def test_what_others_write_is_shown_literally(stage: Open) -> None:

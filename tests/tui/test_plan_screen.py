@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -151,19 +150,3 @@ def test_without_a_correction_nobody_is_asked() -> None:
     plan.corrections = plan.corrections[:1]
     assert start.ask("demo", plan, False, None) == AS_IS
     assert start.ask("demo", plan, True, None) is None
-
-
-@pytest.mark.parametrize(
-    ("size", "blocked", "theme"), [((80, 24), False, "dark"), ((120, 40), True, "light")]
-)
-def test_the_picture_of_the_plan(
-    snap_compare: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    size: tuple[int, int],
-    blocked: bool,
-    theme: str,
-) -> None:
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    app = app_of(plans.incident(blocked=blocked), blocked, theme)
-    assert snap_compare(app, terminal_size=size)

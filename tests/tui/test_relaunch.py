@@ -11,11 +11,9 @@ from bitwatch.plan.cures import CURED
 from bitwatch.record import events
 from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.view import View
-from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.remedies import remedies
 from bitwatch.tui.screens.relaunch import Relaunch
-from bitwatch.tui.themes import load
-from tests.tui import plans, recorded, views
+from tests.tui import plans, views
 from tests.tui.conftest import Open, Stage
 
 PLANNED = events.Alert(
@@ -186,16 +184,6 @@ def test_a_correction_is_named_only_where_it_can_be_launched() -> None:
         *ALWAYS,
         *("workers-exceed-shards", "idle-reader", "rank-without-data"),
     }
-
-
-def test_the_picture_of_a_relaunch(
-    snap_compare: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    source = recorded.Fixed(recorded.make(tmp_path), picture())
-    app = Bitwatch(source, recorded.Remembered(), load()[0])
-    assert snap_compare(app, terminal_size=(120, 40), press=["R"])
 
 
 async def test_a_plan_from_a_broken_record_is_shown_as_far_as_it_goes(stage: Open) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.events import Key
 
 from bitwatch import config as configuration
 from bitwatch.tui import start
-from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.kept import NAME, Keeping, read
 from bitwatch.tui.looks import Looks, Wishes
 from bitwatch.tui.palette import SIXTEEN
 from bitwatch.tui.screens.themes import SWATCHES, Themes
 from bitwatch.tui.themes import load
-from tests.tui import recorded
 from tests.tui.conftest import Open, Stage
 from tests.tui.test_themes import GOOD
 
@@ -143,15 +140,3 @@ def test_a_terminal_without_colours_gets_greys(
     monkeypatch.delenv("NO_COLOR", raising=False)
     start.greys_if_dumb()
     assert Looks(load()[0], "dark", Wishes()).no_color is greys
-
-
-@pytest.mark.parametrize(("size", "theme"), [((60, 15), "light"), ((120, 40), "dark")])
-def test_the_picture(
-    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    size: tuple[int, int], theme: str,
-) -> None:  # fmt: skip
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    source = recorded.Fixed(run := recorded.make(tmp_path), recorded.seen(run))
-    app = Bitwatch(source, recorded.Remembered(), load(tmp_path)[0], theme)
-    assert snap_compare(app, terminal_size=size, press=["T"])

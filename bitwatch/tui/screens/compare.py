@@ -20,12 +20,13 @@ from bitwatch.text import duration, number
 from bitwatch.tui import keys
 from bitwatch.tui.draw import Line, fit, plain
 from bitwatch.tui.screens.over import Over
-from bitwatch.tui.screens.picker import COLOURS
+from bitwatch.tui.screens.picker import AGE, COLOURS, LOSS, STEP
 from bitwatch.tui.widgets.filter_line import FilterLine
 from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
 from bitwatch.tui.widgets.options import Options
 from bitwatch.tui.widgets.painted import Painted
 
+STATE_WIDTH = 14  # cells; with the mark of one that is drawn already
 NAME_WIDTH = 28  # "2026-11-29-", a name, "-7f3a"
 
 
@@ -142,20 +143,20 @@ def _row(one: Choice, width: int, shown: bool) -> Content:
     """Its name is what it is known by: in a narrow terminal the rest goes first."""
     colour = COLOURS.get(STATE_ROLES[one.state], "$quiet")
     state = f"{STATE_SHAPES.get(one.state, '●')} {one.state:<10}"
-    rest: list[str] = []
-    for text, columns in (
-        (f"loss {number(one.loss, 4)}" if one.loss is not None else "", 14),
-        (f"{duration(one.age_s)} ago" if one.age_s is not None else "", 14),
-        (f"step {one.step:,}" if one.step else "", 16),
-    ):
-        if width - 14 - sum(map(len, rest)) - columns >= NAME_WIDTH:
-            rest.append(f"{text:>{columns}}")
-    name = width - 14 - sum(map(len, rest))
+    step = f"step {one.step:,}" if one.step else ""
+    loss = f"loss {number(one.loss, 4)}" if one.loss is not None else ""
+    ago = f"{duration(one.age_s)} ago" if one.age_s is not None else ""
+    left = width - STATE_WIDTH - NAME_WIDTH
+    loss, left = (f"{loss:>{LOSS}}", left - LOSS) if left >= LOSS else ("", left)
+    ago, left = (f"{ago:>{AGE}}", left - AGE) if left >= AGE else ("", left)
+    step, left = (f"{step:>{STEP}}", left - STEP) if left >= STEP else ("", left)
+    name = NAME_WIDTH + left
     return Content.assemble(
         ("● " if shown else "  ", "$accent"),
         (state, colour),
         (fit(plain(one.id), max(8, name)), "bold $foreground" if shown else "$foreground"),
-        ("".join(rest), "$quiet"),
+        (f"{step}{loss}", "$foreground"),
+        (ago, "$quiet"),
     )
 
 

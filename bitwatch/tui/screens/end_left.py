@@ -14,7 +14,7 @@ from bitwatch.record.view import View
 from bitwatch.text import counted, duration
 from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
-from bitwatch.tui.targets import Target
+from bitwatch.tui.targets import Target, name_cells
 
 LISTED = 200  # processes that are named; a person does not read more
 WHY = (
@@ -56,11 +56,12 @@ class EndLeft(Over[bool]):
     def _listed(self) -> ComposeResult:
         """Those for whom the same shows that they are of it together."""
         groups: dict[str, list[Target]] = {}
+        cells = name_cells(self._targets[:LISTED])
         for target in self._targets[:LISTED]:
             groups.setdefault(target.why, []).append(target)
         for why, targets in groups.items():
             for target in targets:
-                yield Static(_named(target), classes="line")
+                yield Static(_named(target, cells), classes="line")
             if why:
                 line = Static(Content.styled(why, "$quiet"))
                 line.styles.padding = (0, 0, 0, 2)
@@ -85,5 +86,6 @@ def last_step(view: View, now: float, ranks: bool) -> str:
     return f"Their last {words}."
 
 
-def _named(target: Target) -> Content:
-    return Content.assemble((target.name, "bold $foreground"), (f"  {target.command}", "$quiet"))
+def _named(target: Target, cells: int) -> Content:
+    name = f"{target.name:<{cells}}"
+    return Content.assemble((name, "bold $foreground"), (f"  {target.command}", "$quiet"))

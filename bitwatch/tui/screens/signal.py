@@ -15,7 +15,7 @@ from bitwatch.attach.signals import SIGNALS
 from bitwatch.text import counted
 from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
-from bitwatch.tui.targets import Target
+from bitwatch.tui.targets import Target, name_cells
 from bitwatch.tui.widgets.options import Options
 
 CANCEL = "cancel"
@@ -68,10 +68,11 @@ class SignalDialog(Over[str | None]):
         for target in self._meant:
             groups.setdefault(target.means, []).append(target)
         lines: list[tuple[Content, int]] = []
+        cells = name_cells(self._meant[:LISTED])
         left = LISTED
         for means, targets in groups.items():
             for target in targets[: max(0, left)]:
-                lines.append((_named(target), 0))
+                lines.append((_named(target, cells), 0))
             left -= len(targets)
             lines.append((Content.styled(means, "$warning"), 2))
         if left < 0:
@@ -94,5 +95,6 @@ class SignalDialog(Over[str | None]):
         self.dismiss(None)
 
 
-def _named(target: Target) -> Content:
-    return Content.assemble((target.name, "bold $foreground"), (f"  {target.command}", "$quiet"))
+def _named(target: Target, cells: int) -> Content:
+    name = f"{target.name:<{cells}}"
+    return Content.assemble((name, "bold $foreground"), (f"  {target.command}", "$quiet"))

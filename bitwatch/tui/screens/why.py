@@ -47,7 +47,7 @@ def text(view: View) -> list[Block]:
     if view.past_alerts:
         words = "a has all alerts of this run, also those that are over"
         blocks += [EMPTY, Block(Content.styled(words, "$quiet"))]
-    return blocks
+    return blocks[1:] if blocks[0] is EMPTY else blocks
 
 
 def _of_the_end(view: View) -> tuple[list[str], str]:

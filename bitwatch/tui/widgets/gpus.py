@@ -72,7 +72,9 @@ class GpuPanel(Panel):
         view = self.view
         if shows_ranks(view):
             if not ranks_of(view):
-                return Line("no GPU, no rank running", "quiet")
+                unknown = view.gpus is None and view.device != "cpu"
+                words = "no sample yet" if unknown else "no GPU, no rank running"
+                return Line(words, "quiet")
             return self._aged(rank_lines.summary(view))
         if self._facts.gpus:
             return self._aged(gpu_lines.summary(self._facts, self._facts.gpus, width))

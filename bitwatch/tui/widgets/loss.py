@@ -39,6 +39,11 @@ FRAME = (2, 1)  # columns and lines before the inside
 NAMED_HEIGHT = 10  # lines inside, from which the names of all curves have theirs
 WIDE, HIGH = 150, 32  # from here on there is room for small charts of the others
 SMALL_WIDTH = 44
+DOING = {
+    "prepare": "the text is being prepared",
+    "compile": "the model is being compiled",
+    "start": "the ranks are starting",
+}
 
 
 class LossPanel(Steered):
@@ -286,8 +291,8 @@ class LossPanel(Steered):
 
 
 def _waiting(view: View) -> str:
-    if view.phase in ("prepare", "compile", "start"):
-        return f"no step yet: {plain(view.phase_text or view.phase)}"
+    if view.phase in DOING:
+        return f"no step yet: {plain(view.phase_text or DOING[view.phase])}"
     if view.foreign:
         return plain(view.notes[-1].text) if view.notes else "its log has told of no step yet"
     return "no step yet"

@@ -68,6 +68,8 @@ class ReaderPanel(Panel):
         if view.foreign:
             return watched_workers.summary(view)
         data = view.plan.get("data") or {}
+        if not (data or self._judged or view.ranks):
+            return Line("not known yet", "quiet")
         states = [one.state for one in self._judged.values()]
         parts = []
         if data.get("num_shards") is not None:
