@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from bitwatch.attach.follow import Feed, Snapshot
+from bitwatch.attach.follow import Feed
+from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
 

@@ -76,6 +76,7 @@ def inspect(path: Path, parts: tuple[str, ...] = PARTS) -> Facts:
     if "devices" in parts:
         facts.devices = _devices()
     if "data" in parts:
+        _import_datasets()  # on a busy machine it takes long, and says nothing of the text
         facts.data = _bounded(lambda: _data(config, probe))
     facts.versions = _versions()
     return facts
@@ -151,6 +152,11 @@ def _asks_hub(data: configuration.Data) -> bool:
         return False
 
 
+def _import_datasets() -> None:
+    with contextlib.suppress(Exception):  # whoever needs it says what is wrong with it
+        import datasets  # noqa: F401
+
+
 def _data(config: configuration.Config, probe: hub.Probe | None) -> DataFacts:
     facts = _of_source(config.data, probe)
     facts.cache = _cache(config)
@@ -161,8 +167,6 @@ def _of_source(data: configuration.Data, probe: hub.Probe | None) -> DataFacts:
     train = source.training(data)
     validation = source.validation(data)
     if train.hub is not None:
-        import datasets  # noqa: F401 - takes 1 s, in which the hub can answer
-
         hub.prepare(probe)
         stream = source.open_stream(train)
         return _of_hub(stream, data, validation)

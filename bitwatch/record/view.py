@@ -78,7 +78,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
             (n, rank.model) for (n, r), rank in sorted(state.ranks.items()) if r == 0 and rank.model
         ],
         notes=first.notes,
-        eta_s=None if over or run_state == "stalled" else _eta(first, started, now),
+        eta_s=None if over or run_state in ("stalled", "stopping") else _eta(first, started, now),
         evaluations=_all(state, "evaluations"),
         checkpoints=_all(state, "checkpoints"),
         loss=[(n, rank.loss) for (n, r), rank in sorted(state.ranks.items()) if r == 0],

@@ -253,7 +253,7 @@ class Dashboard(RunKeys, CurveKeys):
             "help",
             "palette",
         }
-        if view.attempt and view.state not in END_STATES and not view.foreign:
+        if view.attempt and view.state not in (*END_STATES, "stopping") and not view.foreign:
             doing.add("stop")
         if view.state == "stalled":
             doing.add("stacks")
