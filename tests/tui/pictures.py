@@ -181,7 +181,7 @@ PICTURES = (
     Picture("done", views.ended, WIDE),
     Picture("stopped", stopped, PANE, "light"),
     Picture("stalled", stalled, WIDE, "light"),
-    Picture("stopping", partial(views.on_l4s, state="stopping")),
+    Picture("stopping", partial(views.on_l4s, state="stopping", eta_s=None)),
     Picture("lost", lost, PANE),
     Picture("unreadable", unreadable, (80, 24), "dark", (), (), "reconnecting"),
     Picture("paused", views.on_l4s, (80, 24), "light", ("p",)),
