@@ -19,6 +19,10 @@ from bitwatch.record.view import View
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = re.compile(r'<text ([^>]*?)x="([\d.]+)"([^>]*?)textLength="([\d.]+)"([^>]*)>([^<]*)</text>')
+# A dot of a curve, words with single spaces between them, or lines and signs.
+PIECES = re.compile(
+    r"[\u2800-\u28ff]|[!-~\u00a1-\u02ff]+(?: [!-~\u00a1-\u02ff]+)*|[^ \u2800-\u28ff!-~]+"
+)
 
 
 class Neutral(Feed):
@@ -52,21 +56,21 @@ def neutral_text(text: str) -> str:
 
 
 def aligned(picture: str) -> str:
-    """Not every viewer keeps the spaces at the ends of a text: the place says them instead. What
-    stands there is made neutral."""
+    """With each word in its column, and each dot of a curve. Not every viewer keeps spaces at the
+    ends of a text or knows how long one is to be, and fonts draw Braille as wide as they like:
+    the place says it instead. What stands there is made neutral."""
 
     def place(match: re.Match[str]) -> str:
         before, x, between, length, after, escaped = match.groups()
         text = html.unescape(escaped).replace("\xa0", " ")
-        if not text.strip():
-            return ""
-        cell = float(length) / len(text)
-        start = float(x) + cell * (len(text) - len(text.lstrip()))
-        text = neutral_text(text.strip())
-        shown = html.escape(text).replace(" ", "&#160;")
-        return (
-            f'<text {before}x="{start:.1f}"{between}textLength="{cell * len(text):.1f}"{after}>'
-            f"{shown}</text>"
-        )
+        start, cell = float(x), float(length) / max(1, len(text))
+        placed = []
+        for piece in PIECES.finditer(neutral_text(text)):
+            shown = html.escape(piece[0]).replace(" ", "&#160;")
+            placed.append(
+                f'<text {before}x="{start + cell * piece.start():.1f}"{between}'
+                f'textLength="{cell * len(piece[0]):.1f}"{after}>{shown}</text>'
+            )
+        return "".join(placed)
 
     return TEXT.sub(place, picture)
