@@ -29,6 +29,7 @@ START = re.compile(
     rf"|(?P<clock>{_TIME})(?!\S)"
     r"|(?P<only_year>(?:19|20)\d{2})(?!\S)"
 )
+LONGEST_S = 100 * 365 * DAY_S  # that anything has run
 ELAPSED = re.compile(r"(?:(?:(\d+)-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?!\S)")
 
 
@@ -82,6 +83,8 @@ def ago(found: re.Match[str], around: Around) -> Start:
         return Start(None, inferred="only its age is shown, and when the listing was taken is not")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     elapsed_s = days * DAY_S + hours * 3600 + minutes * 60 + seconds
+    if elapsed_s > LONGEST_S:  # ps writes so that a process began a moment after its clock
+        elapsed_s = 0
     return Start(around.taken - elapsed_s, 2.0, "counted back from the time of the listing's file")
 
 

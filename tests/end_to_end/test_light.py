@@ -16,7 +16,7 @@ ALLOWED = {
     "bitwatch.listing", "bitwatch.record", "bitwatch.record.afterwards", "bitwatch.record.codec",
     # What a state and a view are made of: together 5 ms, and nothing can be folded without them.
     "bitwatch.record.curves", "bitwatch.record.gpu", "bitwatch.record.gpu_history",
-    "bitwatch.record.seen",
+    "bitwatch.record.seen", "bitwatch.record.joined", "bitwatch.record.sampled",
     "bitwatch.record.events", "bitwatch.record.follow", "bitwatch.record.journal",
     "bitwatch.record.kernel", "bitwatch.record.recent", "bitwatch.record.rundir",
     "bitwatch.record.series", "bitwatch.record.stalls", "bitwatch.record.state",

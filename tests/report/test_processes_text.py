@@ -51,6 +51,14 @@ def test_a_row_without_a_heading(row: str, started: float | None, within_s: floa
     assert [line.text for line in listing.prose] == ["some prose before it"]
 
 
+def test_a_process_that_began_after_the_clock_of_ps_has_just_begun() -> None:
+    """ps takes the one from the other, and has no sign for what comes of it."""
+    text = "  PID  PPID STAT     ELAPSED CMD\n    7     1 R    441057603-16:31:15 python train.py"
+    lines = [Line(line, number) for number, line in enumerate(text.splitlines(), start=1)]
+    _, (found,) = processes_text.read(lines, "ps.txt", Around(1_800_000_000.0))
+    assert found.started == 1_800_000_000.0
+
+
 @pytest.mark.parametrize("options", ["-eo pid,lstart,args", "aux", "-ef", "-eo pid,ppid,stat,etime,cmd",
                                      "-eo args:90,pid,lstart", "-eo user,pid,start,command", "-e"])  # fmt: skip
 def test_what_the_ps_of_this_machine_prints_is_read(options: str) -> None:

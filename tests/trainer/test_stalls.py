@@ -171,7 +171,7 @@ def test_places_of_real_ranks(
                 for wait, wanted in zip(waits, expected, strict=True)
             )
 
-        assert until(found, f"the places of {what}", 30.0)
+        assert until(found, f"the places of {what}", 120.0)
     finally:
         for child in children:
             child.kill()

@@ -65,6 +65,10 @@ def test_it_looks_as_it_did(
 
 
 async def until_said(pilot: Pilot[None], words: str) -> None:
+    """Looks only where there is something to wait for: a page that is asked for its text before it
+    was painted forgets what lies behind it."""
+    if not words:
+        return
     for _ in range(250):
         rows = pilot.app.screen._compositor.render_strips(pilot.app.size)
         text = "\n".join(strip.text for strip in rows)
