@@ -38,8 +38,6 @@ TELLING: set[What] = {"out-of-memory", "timeout", "signal"}
 LONGEST_REST = 60  # characters after a step that a known trainer said, which it may say besides
 # Lines of progress that are worth more than others: an evaluation, a loss that is no number.
 NEVER_THINNED = ("val loss", "val_loss", "eval_loss", "validation", " nan", "=nan", "'nan'")
-
-
 LARGEST = 2**63 - 1  # no log counts so far; what does is damaged
 
 

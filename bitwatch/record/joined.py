@@ -69,7 +69,11 @@ def renew(sample: events.Processes, before: list[Joined]) -> list[Joined] | None
     if len(processes) != len(before):
         return None
     pairs = enumerate(zip(processes, before, strict=True))
-    changed = [at for at, (process, one) in pairs if process is not one.process]
+    changed = [
+        at
+        for at, (process, one) in pairs
+        if process is not one.process and process != one.process  # the first costs less
+    ]
     found = before.copy() if changed else before
     for at in changed:
         process, was = processes[at], before[at]

@@ -57,7 +57,7 @@ def one_by_one(records: list[events.Step]) -> RankState:
     return made
 
 
-def same(one: RankState, other: RankState) -> None:
+def same(one: RankState, other: RankState) -> bool:
     assert set(one.curves) == set(other.curves)
     for name in ("loss", *one.curves):
         first = one.loss if name == "loss" else one.curves[name]
@@ -66,6 +66,7 @@ def same(one: RankState, other: RankState) -> None:
             assert getattr(first, field) == getattr(second, field), (name, field)
         assert first.first_nonfinite == second.first_nonfinite
         assert all(map(math.isclose, first.total, second.total))
+    return True
 
 
 @given(steps(), st.integers(1, 7))
@@ -77,7 +78,7 @@ def test_a_fold_in_batches_gives_what_one_by_one_gives(
     fold(state, RANK, [])
     for at in range(0, len(records), batch):
         fold(state, RANK, records[at : at + batch])
-    same(state.ranks[1, 0], one_by_one(records))
+    assert same(state.ranks[1, 0], one_by_one(records))
 
 
 def test_history_in_pieces_gives_what_one_by_one_gives(
@@ -96,7 +97,7 @@ def test_history_in_pieces_gives_what_one_by_one_gives(
         past = Past(path, (0, sum(map(len, lines)) + 4), rank)
         while not past.done:
             past.piece()
-        same(rank, one_by_one(records))
+        assert same(rank, one_by_one(records))
 
     agrees()
 

@@ -104,5 +104,6 @@ def test_the_children_of_multiprocessing_are_what_this_python_makes_them(
 
     try:
         until(lambda: roles() == wanted, "a spawned child, a forkserver with one, and a tracker")
+        assert role_of_command(known.command(processes.scan()[parent.pid])) == "other"
     finally:
         parent.communicate()  # the end of its stdin: it ends its children

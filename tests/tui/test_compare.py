@@ -111,7 +111,7 @@ async def test_a_run_has_one_line_in_a_wide_terminal(stage: Open) -> None:
             await at.pilot.resize_terminal(columns, 40)
             await at.pilot.pause()
             (line,) = [line for line in at.text().splitlines() if run.id in line]
-            assert "step 1,500" in line
+            assert "1,500/1,500" in line
 
 
 async def test_the_page_is_filtered_and_left(stage: Open) -> None:

@@ -140,6 +140,7 @@ async def test_the_palette_runs_what_a_panel_does_on_that_panel(stage: Open) -> 
         await at.press("enter")
         await at.until(lambda: at.dashboard.processes.has_focus)
         await at.until(lambda: (at.dashboard.processes.selection or (0,))[0] == 107)
+        assert at.app.screen is at.dashboard and not at.dashboard.gpus.has_focus
 
 
 async def test_what_was_chosen_on_a_page_that_is_left_is_not_done(stage: Open) -> None:

@@ -183,3 +183,7 @@ async def test_follow(stage: Open, key: str) -> None:
         await at.until(lambda: "line 499" not in at.text())
         await at.press(key)
         await at.until(lambda: "line 499" in at.text())
+        with log.open("a") as more:
+            more.write("and on\n")
+        await at.until(lambda: "and on" in at.text())
+        assert "line 499" in at.text()

@@ -128,6 +128,7 @@ async def test_logs_that_come_later_are_shown_and_a_folder_may_be_empty(stage: O
         await at.until(says(at, "hello"))
         logs(at, rank1="here too\n")
         await at.until(lambda: [line[:6] for line in shown(at)] == ["rank 0", "rank 1"])
+        assert [line.split()[2:] for line in shown(at)] == [["hello"], ["here", "too"]]
 
 
 async def test_search_goes_to_the_nearest_marks_it_and_counts(stage: Open) -> None:
@@ -227,6 +228,7 @@ async def test_a_bar_is_shown_as_it_ended_and_raw_on_demand(stage: Open) -> None
         await at.until(lambda: shown(at) == ["100%|####|", "open 2/9"])
         await at.press("r")
         await at.until(lambda: shown(at)[1] == "open 1/9\\ropen 2/9")
+        assert shown(at)[0].split("\\r") == [" 10%|#   |", " 50%|##  |", "100%|####|"]
 
 
 async def test_brackets_go_to_the_logs_of_other_attempts(stage: Open) -> None:
@@ -243,6 +245,7 @@ async def test_brackets_go_to_the_logs_of_other_attempts(stage: Open) -> None:
         await at.until(lambda: "1 of 1" in status(at))
         await at.press("[")
         await at.until(says(at, "of the first", "attempt 1 of 2", "1 found"))
+        assert "of the second" not in at.text()
 
 
 async def test_rotated_truncated_deleted_and_unreadable_logs_are_sentences(stage: Open) -> None:
@@ -274,6 +277,7 @@ async def test_where_no_line_has_a_time_the_page_says_so(stage: Open) -> None:
         await at.until(says(at, "order between ranks is not known here"))
         await at.press("0")
         await at.until(lambda: "not known" not in at.text() and "/ search" in status(at))
+        assert set(shown(at)) == {"a"}
 
 
 async def test_a_large_log_is_paged_and_searched_without_being_read(stage: Open) -> None:

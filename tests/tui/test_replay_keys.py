@@ -97,7 +97,8 @@ async def test_p_holds_the_clock_and_lets_it_go_on(stage: Open) -> None:
         await at.pilot.press("p")
         await at.until("no pause", "▶ REPLAY")
         at.clock.now += 0.5
-        await at.until("half a minute later", at=BEGAN + 150)
+        text = await at.until("half a minute later", at=BEGAN + 150)
+        assert "paused" not in text
 
 
 async def test_faster_and_slower(stage: Open) -> None:
@@ -107,7 +108,8 @@ async def test_faster_and_slower(stage: Open) -> None:
         await at.pilot.press("<", "<", "<")
         await at.until("half", "REPLAY 30x")
         at.clock.now += 1
-        await at.until("half a minute", at=BEGAN + 30)
+        text = await at.until("half a minute", at=BEGAN + 30)
+        assert "REPLAY 30x" in text
 
 
 async def test_jumps_by_a_minute_by_a_tenth_and_to_both_ends(stage: Open) -> None:

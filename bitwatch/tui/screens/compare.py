@@ -16,18 +16,13 @@ from textual.widgets.option_list import Option
 from bitwatch.attach import choose
 from bitwatch.attach.choose import Choice
 from bitwatch.record.rundir import RunDir
-from bitwatch.text import duration, number
 from bitwatch.tui import keys
-from bitwatch.tui.draw import Line, fit, plain
+from bitwatch.tui.draw import Line, plain
+from bitwatch.tui.run_row import row
 from bitwatch.tui.screens.over import Over
-from bitwatch.tui.screens.picker import AGE, COLOURS, LOSS, STEP
 from bitwatch.tui.widgets.filter_line import FilterLine
-from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
 from bitwatch.tui.widgets.options import Options
 from bitwatch.tui.widgets.painted import Painted
-
-STATE_WIDTH = 14  # cells; with the mark of one that is drawn already
-NAME_WIDTH = 28  # "2026-11-29-", a name, "-7f3a"
 
 
 class Compare(Over[RunDir | None]):
@@ -88,7 +83,13 @@ class Compare(Over[RunDir | None]):
         found = [one for one in self._choices if wanted in f"{one.id} {one.state}".casefold()]
         width = max(20, options.scrollable_content_region.width)
         options.set_options(
-            Option(_row(one, width, one.id in self._shown), id=one.id) for one in found
+            Option(
+                Content.assemble(
+                    ("● " if one.id in self._shown else "  ", "$accent"), row(one, width - 2)
+                ),
+                id=one.id,
+            )
+            for one in found
         )
         if not found:
             words = "no run contains this" if self._choices else "there is no other run"
@@ -137,27 +138,6 @@ class Compare(Over[RunDir | None]):
         self._line.display = self.filter.editing or bool(self.filter.text)
         self._line.repaint()
         self._show()
-
-
-def _row(one: Choice, width: int, shown: bool) -> Content:
-    """Its name is what it is known by: in a narrow terminal the rest goes first."""
-    colour = COLOURS.get(STATE_ROLES[one.state], "$quiet")
-    state = f"{STATE_SHAPES.get(one.state, '●')} {one.state:<10}"
-    step = f"step {one.step:,}" if one.step else ""
-    loss = f"loss {number(one.loss, 4)}" if one.loss is not None else ""
-    ago = f"{duration(one.age_s)} ago" if one.age_s is not None else ""
-    left = width - STATE_WIDTH - NAME_WIDTH
-    loss, left = (f"{loss:>{LOSS}}", left - LOSS) if left >= LOSS else ("", left)
-    ago, left = (f"{ago:>{AGE}}", left - AGE) if left >= AGE else ("", left)
-    step, left = (f"{step:>{STEP}}", left - STEP) if left >= STEP else ("", left)
-    name = NAME_WIDTH + left
-    return Content.assemble(
-        ("● " if shown else "  ", "$accent"),
-        (state, colour),
-        (fit(plain(one.id), max(8, name)), "bold $foreground" if shown else "$foreground"),
-        (f"{step}{loss}", "$foreground"),
-        (ago, "$quiet"),
-    )
 
 
 class _FilterRow(Painted):

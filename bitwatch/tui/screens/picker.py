@@ -17,16 +17,10 @@ from textual.widgets.option_list import Option
 from bitwatch.attach.choose import Choice, Offered
 from bitwatch.attach.target import summary
 from bitwatch.record.rundir import RunDir, RunDirError
-from bitwatch.record.view import END_STATES
-from bitwatch.text import duration, number
 from bitwatch.tui import keys
-from bitwatch.tui.draw import clip, fit, plain
-from bitwatch.tui.widgets.header import STATE_ROLES, STATE_SHAPES
+from bitwatch.tui.draw import clip, plain
+from bitwatch.tui.run_row import row
 from bitwatch.tui.widgets.options import Options
-
-STATE, STEP, LOSS, AGE = 12, 17, 13, 15  # cells of the columns
-NAME_LEAST = 24  # "2026-11-29-", a name, "-7f3a"
-COLOURS = {"fine": "$fine", "warning": "$warning", "bad": "$bad", "accent": "$accent"}
 
 
 class Picker(Screen[RunDir]):
@@ -117,27 +111,4 @@ def offered(choice: Offered, width: int) -> Content:
     return Content.assemble(
         (clip(first, width), "bold $foreground"),
         (f"\n{' ' * 12}{clip(evidence, width - 12)}", "$quiet"),
-    )
-
-
-def row(choice: Choice, width: int) -> Content:
-    """One line: where there is little room the loss goes first, then the step, then its age."""
-    role = STATE_ROLES[choice.state]
-    colour = COLOURS.get(role, "$quiet")
-    step = f"{choice.step:,}" if choice.step else ""
-    if choice.steps:
-        step = f"{choice.step:,}/{choice.steps:,}"
-    loss = f"loss {number(choice.loss, 4)}" if choice.loss is not None else ""
-    ago = f"{duration(choice.age_s)} ago" if choice.age_s is not None else ""
-    left = width - STATE - NAME_LEAST
-    ago, left = (f"{ago:>{AGE}}", left - AGE) if left >= AGE else ("", left)
-    step, left = (f"{step:>{STEP}}", left - STEP) if left >= STEP else ("", left)
-    loss, left = (f"{loss:>{LOSS}}", left - LOSS) if left >= LOSS else ("", left)
-    name = NAME_LEAST + left
-    over = choice.state in END_STATES
-    return Content.assemble(
-        (f"{STATE_SHAPES.get(choice.state, '●')} {choice.state:<10}", colour),
-        (fit(clip(plain(choice.run.id), name), name), "$quiet" if over else "bold $foreground"),
-        (f"{step}{loss}", "$foreground"),
-        (ago, "$quiet"),
     )
