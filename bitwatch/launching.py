@@ -18,7 +18,7 @@ from bitwatch.plan.result import Plan
 from bitwatch.record import rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
-from bitwatch.supervise import begin
+from bitwatch.supervise import begin, holding
 
 USAGE, REFUSED, HELD, CANCELLED = 2, 3, 4, 130
 # Problems of the configuration or of a path: usage, not a judgement about a sound one.
@@ -60,7 +60,7 @@ def resumable(old: RunDir) -> RunDir:
     """Raises Failure when the run cannot go on from this machine now, RunDirError when bitwatch
     has not started it."""
     begin.refuse_foreign(old, "resumed")
-    if old.lock_is_held():
+    if not holding.is_free(old):
         raise Failure(f"{old.id}: is live; `bitwatch stop {old.id}` stops it first", HELD)
     elsewhere = rundir.is_here(old.identity())
     if elsewhere and elsewhere != rundir.REBOOTED:

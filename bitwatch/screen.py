@@ -13,7 +13,7 @@ from bitwatch.attach import choose
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.view import END_STATES
-from bitwatch.supervise import begin
+from bitwatch.supervise import begin, holding
 
 if TYPE_CHECKING:
     from bitwatch.plan.result import Plan
@@ -59,7 +59,7 @@ def launched(run: RunDir, wanted: Look) -> int:
 
     left = start.show(run, wanted)
     seen = left.seen
-    over = seen is not None and seen.state in END_STATES and not run.lock_is_held()
+    over = seen is not None and seen.state in END_STATES and holding.is_free(run)
     if left.crash or seen is None or not over:
         return _leave(left)
     begin.close_if_dead(run, "bitwatch run")

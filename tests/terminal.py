@@ -12,7 +12,7 @@ from types import TracebackType
 import pexpect
 import pyte
 
-from tests.conftest import PATIENCE_S, Shell, until
+from tests.conftest import Shell, until
 
 KEYBOARD = re.compile(rb"\x1b\[[<>=][0-9;]*u")  # a keyboard protocol that pyte would print
 LEFT = b"\x1b[?1049l"
@@ -35,6 +35,7 @@ class Terminal:
         surroundings = {k: v for k, v in shell.environment.items() if k not in ("COLUMNS", "LINES")}
         names = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
         self.raw = b""
+        self.last = ""  # the picture that stood when the screen was left, whole
         self.child = pexpect.spawn(
             shell.command[0],
             [*shell.command[1:], *arguments],
@@ -88,10 +89,21 @@ class Terminal:
 
     def gone(self) -> None:
         """Waits for the end of the command, whatever ends it, and takes what it writes."""
-        with contextlib.suppress(pexpect.EOF):
-            while True:
-                self._read(PATIENCE_S)
+
+        def at_its_end() -> bool:
+            try:
+                self._read()
+            except pexpect.EOF:
+                return True
+            return False
+
+        until(at_its_end, "the end of the command")
         self.child.close()
+
+    def hang_up(self) -> None:
+        """Closes the terminal, and waits for the command to leave because of it alone."""
+        self.child.ptyproc.fileobj.close()
+        until(lambda: not self.child.isalive(), "the command to go with its terminal")
 
     def _read(self, limit_s: float = 0.05) -> None:
         with contextlib.suppress(pexpect.TIMEOUT):
@@ -100,6 +112,7 @@ class Terminal:
             before, left, after = KEYBOARD.sub(b"", data).partition(LEFT)
             self._stream.feed(before)
             if left:  # the shell's own screen comes back; pyte has only one
+                self.last = self.text()
                 self._screen.reset()
                 self._stream.feed(after)
 

@@ -59,6 +59,7 @@ def relaunch(run: RunDir, attempt: int, correction: str) -> str:
     elsewhere = rundir.is_here(run.identity())
     if elsewhere and elsewhere != rundir.REBOOTED:
         raise RunDirError(f"{run.id}: {elsewhere}; it can only be relaunched there")
+    holding.is_free(run)  # a supervisor that has just ended would not find the wish any more
     follower = Follower(run, glance=True)
     follower.poll()
     alive = follower.liveness()

@@ -16,7 +16,7 @@ from bitwatch.supervise import begin, control, ending, relaunch
 from bitwatch.supervise.result import Listed, names
 
 BY_US = ("SIGTERM", "SIGKILL")  # how those ended that a cleanup has ended, just now
-LOCK_S = 1.0  # as long as another cleanup may be writing into the same record
+LOCK_S = 5.0  # as long as another cleanup may be writing into the same record, on a slow disk
 ANSWER_S = 2.0  # of a supervisor
 
 

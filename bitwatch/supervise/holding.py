@@ -6,11 +6,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from bitwatch.record.follow import lives
+from bitwatch.record.follow import Follower, lives
 from bitwatch.record.rundir import Lock, LockHeld, RunDir
 
 SUPERVISOR = "bitwatch.supervise.supervisor"  # the module; a process of it says so
 WRITING_S = 5.0  # who closes the record of a long run reads it first
+CLOSING_S = 15.0  # after the end is on record: the sensor is ended, the user's command waited for
+LOOK_S = 0.02
 
 
 def lock(run: RunDir) -> Lock:
@@ -38,3 +40,20 @@ def task_of_supervisor(run: RunDir) -> tuple[int, str] | None:
         return int(after[1]), after[2]
     except (OSError, ValueError, IndexError):
         return None
+
+
+def is_free(run: RunDir) -> bool:
+    """Whether nobody holds the run. A supervisor that has just written down how its attempt ended
+    is about to let go, and is waited for; one whose attempt goes on, or that begins another, is
+    not."""
+    deadline = time.monotonic() + CLOSING_S
+    while task_of_supervisor(run) and _has_ended(run) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    return not run.lock_is_held()
+
+
+def _has_ended(run: RunDir) -> bool:
+    follower = Follower(run, glance=True)
+    follower.poll()
+    newest = follower.state.journal.attempts.get(follower.state.newest_attempt())
+    return newest is not None and newest.ended is not None

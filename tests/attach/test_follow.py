@@ -20,7 +20,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense.processes import Key
 from tests.attach.conftest import Start
-from tests.conftest import until
+from tests.conftest import PATIENCE_S, until
 from tests.tui import recorded
 
 
@@ -227,7 +227,7 @@ def test_the_history_waits_until_the_screen_is_there(supervised: RunDir) -> None
     feed.go_on()
     until(lambda: pictures[-1].view.step == 401, "news")
     feed.close()
-    feed._thread.join(5)
+    feed._thread.join(PATIENCE_S)
     assert not feed._thread.is_alive()
 
 

@@ -143,7 +143,7 @@ def test_a_supervisor_that_is_held_stays_held_and_that_it_wrote_nothing_is_said(
         key = holder.pid, kernel.starttime(holder.pid) or 0
         said = commands.signal(run, [key], "STOP")
         assert said.endswith("not written into the record: its supervisor does not answer")
-        assert state_of(holder.pid) == "T"
+        until(lambda: state_of(holder.pid) == "T", "it to be held")
         commands.signal(run, [key], "CONT")
         assert holder.stdout.readline() == f"SIGSTOP sent to pid {holder.pid}\n"
 

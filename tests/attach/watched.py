@@ -47,10 +47,15 @@ def look(watcher: Watcher) -> None:
     watcher.tick()
 
 
-def seen(run: RunDir, after_s: float = 0.0) -> View:
+def seen(run: RunDir, after_s: float | None = None) -> View:
+    """Now, or so long after the newest step."""
     follower = Follower(run)
     follower.poll()
-    return view(follower.state, time.time() + after_s, follower.liveness())
+    now = view(follower.state, time.time(), follower.liveness())
+    if after_s is None:
+        return now
+    assert now.last
+    return view(follower.state, now.last.t + after_s, follower.liveness())
 
 
 def points(picture: View) -> int:

@@ -21,7 +21,7 @@ from bitwatch.record import events, kernel, rundir
 from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
-from tests.conftest import Shell, alive, until, without_roots_rights
+from tests.conftest import PATIENCE_S, Shell, alive, until, without_roots_rights
 from tests.supervise.standins import ended_run, settled, write
 
 pytestmark = pytest.mark.slow
@@ -39,6 +39,7 @@ class Crowd:
         words = [f"{name}={value}" for name, value in tags.items()]
         out = subprocess.run(
             [sys.executable, CROWD, str(number), kind, *words],
+            start_new_session=True,
             stdout=subprocess.PIPE,
             text=True,
             check=True,
@@ -102,7 +103,7 @@ def test_five_hundred_leftovers_and_as_many_that_look_the_same(
         for pid, at in mine[::2]
     ]
     write(run, *recorded)
-    innocent = crowd.start(500, "willing")
+    innocent = crowd.start(500, "left")
     settled(*mine)
     listed = clean(shell, "--all", "--dry-run")
     assert pids(listed["own"]) == {pid for pid, _ in mine}
@@ -149,7 +150,7 @@ def test_from_a_killed_agent_to_a_clean_machine_by_one_key(tmp_path: Path, crowd
         assert not any(alive(key) for key in workers), said
         assert beyond_s[-1] > 0  # none of them left at SIGTERM
     print(f"clean after {statistics.median(beyond_s):.2f} s beyond the grace")
-    assert statistics.median(beyond_s) < 10
+    assert statistics.median(beyond_s) < 60
 
 
 def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_not(
@@ -196,7 +197,7 @@ def test_two_cleanups_at_once_end_everything_and_tell_it_once(tmp_path: Path, cr
     both = [shell.start("clean", "--all", "--yes", "--json") for _ in range(2)]
     done = []
     for process in both:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, err
         done.append(json.loads(out))
     assert pids(done[0]["killed"]) | pids(done[1]["killed"]) >= {pid for pid, _ in mine}

@@ -121,7 +121,7 @@ def test_torchruns_training_is_watched_and_what_its_launcher_leaves_is_cleaned_w
         screen.leave()
         feed.close()
     assert lives(trainer.pid, starttime(trainer.pid))
-    assert '"name":"clean"' in run.journal.read_text()
+    until(lambda: '"name":"clean"' in run.journal.read_text(), "the cleanup to be on record")
 
 
 def test_the_trainer_of_hugging_face_is_watched_through_tee_and_its_end_is_told(

@@ -54,20 +54,27 @@ def test_readers_that_are_held_up_or_killed_are_named(shell: Shell) -> None:
     # Stopped by a signal, and let go on.
     halted = by_shard["part-2.parquet[0:1]"]
     os.kill(halted.pid, signal.SIGSTOP)
-    until(lambda: alerts(run, "data-starved"), "the alert of a stopped reader", 30)
-    os.kill(halted.pid, signal.SIGCONT)
-    (alert,) = alerts(run, "data-starved")[:1]
     who = f"rank {halted.rank} worker {halted.worker}"
-    assert alert.text.startswith(f"{who} is stopped by a signal, at shard part-2.parquet[0:1];")
+    halt = f"{who} is stopped by a signal, at shard part-2.parquet[0:1];"
+
+    def of_halt() -> list[events.Alert]:
+        """Readers of a busy machine may be called slow before and after it, by the same alert."""
+        return [alert for alert in alerts(run, "data-starved") if alert.text.startswith(halt)]
+
+    alert = until(of_halt, "the alert of a stopped reader")[0]
+    os.kill(halted.pid, signal.SIGCONT)
     assert alert.next == f"kill -CONT {halted.pid} lets it go on"
-    until(lambda: alerts(run, "data-starved")[-1].cleared, "the alert to clear", 30)
+    until(
+        lambda: (last := alerts(run, "data-starved")[-1]).cleared or last not in of_halt(),
+        "the alert to clear",
+    )
 
     # The next epoch opens a file that has become a pipe into which nobody writes.
     texts[1].unlink()
     os.mkfifo(texts[1])
     reached = time.time()
     stuck = until(lambda: _stuck(run, reached), "a reader to be stuck in the pipe")
-    alert = until(lambda: _raised(run, reached), "its alert", 30)
+    alert = until(lambda: _raised(run, reached), "its alert")
     who = f"rank {stuck.rank} worker {stuck.worker}"
     since = clock(stuck.moved)
     assert alert.text.startswith(f"{who} has been in one read of {SHARD} since {since}; ")

@@ -115,9 +115,13 @@ def test_a_relaunch_without_a_supervisor_starts_one(shell: Shell, run: RunDir) -
     assert first.step > step
     (note,) = notes(run, 4)
     assert f"resumed after step {step}: the data starts a new epoch" in note
+
+    def train() -> list[events.Reader]:
+        return [reader for reader in seen(run).readers if reader.loader == "train"]
+
+    until(lambda: len(train()) == 4, "every reader to have said a word")
+    assert not any(r.state in ("idle", "failed") for r in train())
     now = seen(run)
-    train = [reader for reader in now.readers if reader.loader == "train"]
-    assert len(train) == 4 and not any(r.state in ("idle", "failed") for r in train)
     assert [(number, bool(series.starts)) for number, series in now.loss] == [
         (1, True),
         (3, True),
@@ -126,8 +130,11 @@ def test_a_relaunch_without_a_supervisor_starts_one(shell: Shell, run: RunDir) -
 
 
 def test_a_stop_takes_a_wish_away(run: RunDir) -> None:
+    halted = next(r for r in read_all(run.rank(4, 1))[0] if isinstance(r, events.ProcessStart))
+    assert processes.send_signal(halted.pid, halted.starttime, signal.SIGSTOP)  # until both stand
     assert "then attempt 5" in commands.relaunch(run, 4, "same")
     assert "stops, with a checkpoint" in commands.stop(run, 4)
+    assert processes.send_signal(halted.pid, halted.starttime, signal.SIGCONT)
     until(lambda: not run.lock_is_held(), "the record to be closed")
     assert seen(run).state == "stopped"
     assert run.attempts() == [1, 2, 3, 4]

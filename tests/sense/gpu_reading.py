@@ -13,7 +13,7 @@ from bitwatch.record import codec, events
 from tests.conftest import PATIENCE_S, until
 from tests.nvml.standin import Standin
 
-MANY = 40  # samples that can pass before what a test waits for
+MANY = 150  # samples that can pass before what a test waits for: a pipe holds some 60 of them
 
 
 class Sensing:

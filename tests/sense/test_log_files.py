@@ -22,6 +22,7 @@ def test_what_it_prints_comes_first_then_its_own_logs_then_its_errors(families: 
     folder = families.folder
     with (folder / "printed").open("wb") as out, (folder / "errors").open("wb") as errors:
         alone = families.python("train.py", "1", "--log", stdout=out, stderr=errors)
+    until((folder / "printed").read_text, "its first line")
     looked = found(alone.pid, workers=1)
 
     # A checkpoint is open for writing and an older log for reading: neither is its log.

@@ -6,10 +6,12 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from bitwatch.sense import processes, stacks
 from bitwatch.sense.places import wait_of
 from bitwatch.sense.stacks import Look, Target
-from tests.conftest import alive, until
+from tests.conftest import PATIENCE_S, alive, until
 from tests.sense.conftest import Start, in_state, stat_of
 
 # As a rank does it, and then waits as one waits for a dataloader worker.
@@ -46,6 +48,13 @@ if not pid:
 print(pid, flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine an answer may come late, and stop in the middle of it."""
+    monkeypatch.setattr(stacks, "ANSWER_S", PATIENCE_S)
+    monkeypatch.setattr(stacks, "STILL_S", 0.3)
 
 
 def target(child: subprocess.Popen[bytes], path: Path | None, rank: int = 0) -> Target:
@@ -98,7 +107,7 @@ def test_one_that_must_not_be_asked_is_at_work_when_it_uses_a_processor(start: S
     def asleep() -> Look | None:
         """What was found when it was not seen on a processor, as it mostly is not."""
         (look,) = stacks.ask([asked])
-        return look if look.state == "S" else None
+        return look if look.state == "S" and look.works else None
 
     look = until(asleep, "it to sleep for a moment")
     assert look.works and look.why == stacks.READ_ONLY

@@ -4,7 +4,8 @@
 
 Forks NUMBER children that become `sleep` under the command line of a spawned worker, and leaves
 them to whoever adopts orphans. It prints their pids. KIND: willing; deaf, who ignore SIGTERM;
-again, who start another whenever they are told to leave.
+again, who start another whenever they are told to leave; left, in a session whose leader is gone
+when this one is (whoever adopts orphans need not be pid 1), and all others in one of their own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def main() -> None:
 
 
 def become(kind: str, environment: dict[str, str]) -> None:
-    os.setsid()
+    if kind != "left":
+        os.setsid()
     if kind == "again":
         program = f"{AGAIN}# {COMMAND}"
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)

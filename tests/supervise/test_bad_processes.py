@@ -140,6 +140,8 @@ def test_what_a_person_started_inside_a_run_needs_a_confirmation(
         until(lambda: (tmp_path / "worker").read_text().strip(), "its pid")
         inside = [*map(int, told.split()), int((tmp_path / "worker").read_text())]
         keys = [(pid, kernel.starttime(pid) or 0) for pid in inside]
+        command = Path(f"/proc/{inside[2]}/cmdline")
+        until(lambda: command.read_text().startswith(WORKER), "the child to look like a worker")
         settled(*keys)
         found = verdicts(run)
         assert {found[pid].class_ for pid in inside} == {"confirm"}

@@ -15,7 +15,7 @@ import pytest
 from bitwatch.sense import processes
 from bitwatch.sense.processes import Stat
 from bitwatch.supervise import cleanup
-from tests.conftest import until
+from tests.conftest import PATIENCE_S, until
 
 STUBBORN = (
     "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
@@ -39,11 +39,10 @@ def test_the_stubborn_and_the_stopped_are_ended_and_the_innocent_stays() -> None
     os.kill(stopped.pid, signal.SIGSTOP)
     until(lambda: processes.read_stat(stopped.pid).state == "T", "a stopped process")  # type: ignore[union-attr]
     reaped: list[int] = []
-    survivors = cleanup.end(
-        [first, second, (third[0], third[1] + 1)], 0.3, lambda: reaped.append(1)
-    )
-    assert survivors == []
+    other = (third[0], third[1] + 1)
+    assert cleanup.end([second, other], PATIENCE_S, lambda: reaped.append(1)) == []
     assert reaped
+    assert cleanup.end([first, other], 0.3, lambda: None) == []  # all of which it takes
     assert stubborn.wait() == -signal.SIGKILL
     assert stopped.wait() == -signal.SIGTERM  # TERM with CONT, so it could end by itself
     assert innocent.poll() is None
@@ -171,7 +170,7 @@ def test_all_that_were_there_at_first_are_told_to_leave_before_they_are_killed(
     started = [start(LEAVES) for _ in range(3)]
     keys = [key for _, key in started]
     ended, survivors = cleanup.clean(
-        lambda: [cleanup.Target(key, "worker") for key in living(*keys)], 20.0
+        lambda: [cleanup.Target(key, "worker") for key in living(*keys)], PATIENCE_S
     )
     assert survivors == [] and {one.how for one in ended} == {"SIGTERM"}
     assert [child.wait() for child, _ in started] == [7, 7, 7]
@@ -181,7 +180,7 @@ def test_who_turns_up_after_a_first_turn_of_trackers_is_told_to_leave_too() -> N
     tracker, first = start("print(flush=True)")
     worker, second = start(LEAVES)
     found = [[cleanup.Target(second, "worker")], [cleanup.Target(first, cleanup.TRACKER)]]
-    ended, survivors = cleanup.clean(lambda: found.pop() if found else [], 20.0)
+    ended, survivors = cleanup.clean(lambda: found.pop() if found else [], PATIENCE_S)
     assert survivors == [] and worker.wait() == 7
     assert {one.key: one.how for one in ended} == {first: "by itself", second: "SIGTERM"}
     tracker.wait()
@@ -204,7 +203,7 @@ def test_what_starts_others_when_told_to_leave_is_ended_with_them() -> None:
         ]
 
     try:
-        ended, survivors = cleanup.clean(find, 1.0)
+        ended, survivors = cleanup.clean(find, PATIENCE_S)
     finally:
         child.kill()
     assert survivors == []
@@ -244,7 +243,7 @@ def test_trackers_leave_by_themselves_after_the_others() -> None:
     try:
         until(lambda: len(find()) == 3, "the parent, its child and the tracker")
         tracker = next(target.key for target in find() if target.role == cleanup.TRACKER)
-        ended, survivors = cleanup.clean(find, 2.0)
+        ended, survivors = cleanup.clean(find, PATIENCE_S)
     finally:
         parent.kill()
     assert survivors == [] and find() == []

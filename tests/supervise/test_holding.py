@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bitwatch.record import rundir
+from bitwatch.record import events, rundir
 from bitwatch.record.rundir import LockHeld, RunDir
 from bitwatch.supervise import holding
-from tests.supervise.standins import made, supervised
+from tests.supervise.standins import ATTEMPT, ENDED, made, supervised, write
 
 
 @pytest.fixture
@@ -68,3 +69,31 @@ def test_a_supervisor_is_not_waited_for(run: RunDir, tries: list[RunDir]) -> Non
     with pytest.raises(LockHeld):
         holding.lock(run)
     assert len(tries) == 1
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_a_supervisor_whose_attempt_goes_on_is_not_waited_for(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding.time, "sleep", lambda _: pytest.fail("it waits"))
+    write(run, ATTEMPT)
+    assert not holding.is_free(run)
+    write(run, ENDED, events.AttemptStarted(attempt=2))  # it makes the next one
+    assert not holding.is_free(run)
+
+
+def test_a_supervisor_that_has_written_down_the_end_is_waited_for(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still ends its sensor, and waits a moment for the user's command."""
+    write(run, ATTEMPT, ENDED)
+    closing = contextlib.ExitStack()
+    closing.enter_context(supervised(run))
+    has_ended = holding._has_ended
+
+    def meanwhile(run: RunDir) -> bool:
+        closing.close()
+        return has_ended(run)
+
+    monkeypatch.setattr(holding, "_has_ended", meanwhile)
+    assert holding.is_free(run) and rundir.Lock(run)

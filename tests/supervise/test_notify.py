@@ -152,11 +152,20 @@ def test_a_command_that_fails_is_written_down_with_its_last_words(run: RunDir, t
     ]
 
 
-def notifying_of(command: str) -> dict[str, str]:
-    """What came of it within half a second."""
+NOTIFIES = """
+import os, sys, time
+from bitwatch.supervise import notifying
+clock, over = time.monotonic, sys.argv[2]
+time.monotonic = lambda: clock() + 1e6 * os.path.exists(over)
+notifying.main()
+"""
+
+
+def notifying_of(command: str, over: Path) -> dict[str, str]:
+    """What came of it, when its time was over as soon as this file was there."""
     job = {"command": command, "text": "x\n", "environment": {"BITWATCH_ALERT_ID": "x"}}
     told = subprocess.run(
-        [sys.executable, "-m", "bitwatch.supervise.notifying", "0.5"],
+        [sys.executable, "-c", NOTIFIES, "30", str(over)],
         input=json.dumps(job).encode(),
         stdout=subprocess.PIPE,
         check=True,
@@ -170,9 +179,10 @@ def has_ended(pid: int) -> bool:
 
 
 def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    result = notifying_of(f"sleep 600 & echo $! > {pids}; echo waits; sleep 600")
-    assert result["how"] == "ended after 0.5 s, which is all that it gets"
+    pids, over = tmp_path / "pids", tmp_path / "over"
+    command = f"sleep 600 & echo $! > {pids}; echo waits; touch {over}; sleep 600"
+    result = notifying_of(command, over)
+    assert result["how"] == "ended after 30 s, which is all that it gets"
     assert result["words"] == "waits"
     assert has_ended(int(pids.read_text()))
 
@@ -181,8 +191,9 @@ def test_what_it_left_running_is_ended_when_its_shell_is_gone_and_nobody_else(
     tmp_path: Path,
 ) -> None:
     """By then the number of its session may be that of somebody else's."""
-    pids = tmp_path / "pids"
-    assert notifying_of(f"sleep 600 > /dev/null 2>&1 & echo $! > {pids}")["how"] == ""
+    pids, over = tmp_path / "pids", tmp_path / "over"
+    lasts = f"while kill -0 $$; do sleep 0.02; done; touch {over}; exec sleep 600"
+    assert notifying_of(f"({lasts}) > /dev/null 2>&1 & echo $! > {pids}", over)["how"] == ""
     assert has_ended(int(pids.read_text()))
     begin = (
         "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True,"

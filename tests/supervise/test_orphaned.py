@@ -3,10 +3,13 @@ record says the truth."""
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,6 +130,8 @@ def test_clean_ends_leftovers_and_gives_the_live_attempt_a_supervisor_again(
     write(run, ATTEMPT, start(left), ENDED, second, start(agent, "agent", 2))
     for name in launch.TAGS:
         monkeypatch.setenv(name, "outer")
+    patient = functools.partial(taking_over.wait, limit_s=PATIENCE_S)
+    monkeypatch.setattr(taking_over, "wait", patient)
     said = commands.clean(run)
     assert f"ended worker 0 of rank 1 (pid {left[0]})" in said
     assert "attempt 2 had lost its supervisor and has a new one" in said
@@ -262,11 +267,17 @@ def test_a_relaunch_that_its_supervisor_did_not_live_to_make_is_told_and_can_be_
 
 
 def test_what_ends_before_it_can_be_taken_over_is_not_said_to_have_a_supervisor(
-    run: RunDir, standins: Standins
+    run: RunDir, standins: Standins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(run, ATTEMPT, start(standins.start(), "agent"))
+    begins = begin._start
+
+    def just_ended(*given: Any) -> begin.Starting:
+        write(run, ENDED)
+        return begins(*given)
+
+    monkeypatch.setattr(begin, "_start", just_ended)
     starting = begin.take_over(run, "test", "test")
-    write(run, ENDED)
     assert starting is not None
     words, wrong = taking_over.wait([starting], PATIENCE_S)
     assert words == [f"{run.id}: attempt 1 had lost its supervisor, and has ended since"]
@@ -283,12 +294,22 @@ def test_two_who_take_over_at_once_make_one_supervisor(
     own.write_text(f'notify_command = "cat > {told}; echo no mail >&2; exit 3"\n')
     agent: Key = standins.start()
     write(run, ATTEMPT, start(agent, "agent"))
+    begins = begin._start
+
+    def held(*given: Any) -> begin.Starting:
+        starting = begins(*given)
+        starting.process.send_signal(signal.SIGSTOP)
+        return starting
+
+    monkeypatch.setattr(begin, "_start", held)
     both = [begin.take_over(run, "test", "test") for _ in range(2)]
     started = [starting for starting in both if starting]
     assert len(started) == 2
     words, wrong = taking_over.wait(started, 0.0)  # as if there were hundreds of them
     assert wrong == [] and len(words) == 2
     assert all("was asked to take over, and has not answered yet" in said for said in words)
+    for starting in started:
+        starting.process.send_signal(signal.SIGCONT)
     words, wrong = taking_over.wait(started, PATIENCE_S)
     assert words == [f"{run.id}: attempt 1 had lost its supervisor and has a new one"]
     assert wrong == []

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from bitwatch.record import events
+from bitwatch.record import events, rundir
 
 pytestmark = pytest.mark.slow
 
 STEPS = 140
+PACED = Path(__file__).with_name("paced.py")
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +49,23 @@ def until_step(attempt: Any, step: int) -> None:
     attempt.await_that(lambda: any(s.step >= step for s in attempt.of(events.Step)))
 
 
+def held_at(step: int, until: Path) -> dict[str, Any]:
+    """For a launch whose ranks come no further until that file is there; each takes two
+    micro-batches a step."""
+    return {"script": PACED, "HELD_AT": str(2 * step), "HELD_FOR": str(until)}
+
+
 def test_stopped_and_killed_and_gone_on_with_is_as_if_nothing_had_happened(
-    config: Callable[..., Any], launch: Callable[..., Any]
+    config: Callable[..., Any], launch: Callable[..., Any], tmp_path: Path
 ) -> None:
     """In a stream, on the same ranks and workers: bitwise equal."""
-    whole, first = launch(config()), launch(config())
+    run = rundir.create(tmp_path / "runs", "test")
+    whole, first = launch(config()), launch(config(), run=run, **held_at(45, run.stop(1)))
     until_step(first, 40)
     first.run.stop(1).write_text("{}")
     assert first.wait() == 0, first.log()
-    second = launch(config(), run=first.run)
-    until_step(second, 80)
+    second = launch(config(), run=run, **held_at(40, tmp_path / "never"))
+    until_step(second, first.last().step + 35)
     second.process.kill()
     second.process.wait()
     third = launch(config(), run=first.run)
@@ -83,7 +91,8 @@ def test_indexed_text_goes_on_under_other_ranks_and_workers(
     """2 ranks x 2 workers, then 1 x 3: the same batches, so the same losses to rounding."""
     indexed = {"sharding": "indexed", "cache": str(tmp_path)}
     whole = launch(config(**indexed))
-    first = launch(config(**indexed))
+    run = rundir.create(tmp_path / "runs", "test")
+    first = launch(config(**indexed), run=run, **held_at(45, run.stop(1)))
     until_step(first, 40)
     first.run.stop(1).write_text("{}")
     assert first.wait() == 0, first.log()

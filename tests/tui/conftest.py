@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from bitwatch.tui.kept import Keeping
 from bitwatch.tui.looks import Wishes
 from bitwatch.tui.screens.dashboard import Dashboard
 from bitwatch.tui.themes import load
+from tests.conftest import PATIENCE_S
 from tests.tui import recorded
 from tests.tui.recorded import Fixed, Remembered
 
@@ -44,11 +46,10 @@ class Stage:
         await self.pilot.pause()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        for _ in range(200):
-            if condition():
-                return
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"waited in vain:\n{self.text()}"
             await self.pilot.pause(0.02)
-        raise AssertionError("waited in vain")
 
     def text(self) -> str:
         """What stands on the screen, line by line, by asking every widget for its lines."""

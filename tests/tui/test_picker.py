@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from bitwatch.attach.choose import Choice
@@ -9,6 +10,7 @@ from bitwatch.record import rundir
 from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.screens.picker import Picker
 from bitwatch.tui.themes import load
+from tests.conftest import PATIENCE_S
 from tests.tui import recorded
 
 
@@ -26,7 +28,10 @@ async def test_a_run_has_one_line_in_a_terminal_of_any_width(tmp_path: Path) -> 
             (120, ("1,059/1,200", "loss 0.2439", "25 m 08 s ago")),
         ):
             await pilot.resize_terminal(columns, 40)
-            await pilot.pause()
-            strips = app.screen._compositor.render_strips(app.size)
-            (line,) = [strip.text for strip in strips if run.id in strip.text]
-            assert all(words in line for words in shown), line
+            line, deadline = "", time.monotonic() + PATIENCE_S  # another thread finds the runs
+            while not all(words in line for words in (run.id, *shown)):
+                assert time.monotonic() < deadline, line
+                await pilot.pause(0.02)
+                strips = app.screen._compositor.render_strips(app.size)
+                line = "\n".join(strip.text for strip in strips if run.id in strip.text)
+            assert "\n" not in line

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -22,6 +23,7 @@ from bitwatch.tui.screens.over import Over
 from bitwatch.tui.screens.process_keys import ProcessKeys
 from bitwatch.tui.screens.run_keys import RunKeys
 from bitwatch.tui.themes import load
+from tests.conftest import PATIENCE_S
 from tests.tui import alert_ids, every_alert, picture_answers, views
 from tests.tui.pictures import LARGE, PANE, PICTURES, WIDE, Picture, app_of
 from tests.tui.recorded import Fixed
@@ -69,13 +71,15 @@ async def until_said(pilot: Pilot[None], words: str) -> None:
     was painted forgets what lies behind it."""
     if not words:
         return
-    for _ in range(250):
-        rows = pilot.app.screen._compositor.render_strips(pilot.app.size)
-        text = "\n".join(strip.text for strip in rows)
-        if words in text:
-            return
+    deadline = time.monotonic() + PATIENCE_S
+    while words not in (text := said(pilot.app)):
+        assert time.monotonic() < deadline, f"{words} was never said:\n{text}"
         await pilot.pause(0.02)
-    raise AssertionError(f"{words} was never said:\n{text}")
+
+
+def said(app: App[None]) -> str:
+    rows = app.screen._compositor.render_strips(app.size)
+    return "\n".join(strip.text for strip in rows)
 
 
 def test_every_screen_has_a_picture() -> None:

@@ -264,10 +264,10 @@ def test_many_others_cost_no_more_than_what_is_seen_of_them(
     painted = []
     line = panel._line
     monkeypatch.setattr(panel, "_line", lambda *given: painted.append(1) or line(*given))
-    began = time.monotonic()
+    began = time.thread_time()  # of this thread alone: the machine may be busy
     panel.draw(120, 40)
     assert len(painted) <= 40
-    assert time.monotonic() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def _is(row: Heading | Row, pid: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from bitwatch.tui.screens.replay import REFUSES, ReplayDashboard
 from bitwatch.tui.themes import load
 from tests.attach import played
 from tests.attach.played import AGAIN, BEGAN, DONE, FAILED, SILENCE, Clock
+from tests.conftest import PATIENCE_S
 
 
 class Stage:
@@ -41,11 +43,11 @@ class Stage:
 
     async def until(self, what: str, *words: str, at: float | None = None) -> str:
         """Until these words stand on the screen, and the picture is of that time."""
-        for _ in range(400):
-            if all(word in self.text() for word in words) and at in (None, self.place.at):
-                return self.text()
+        deadline = time.monotonic() + PATIENCE_S
+        while not (all(word in self.text() for word in words) and at in (None, self.place.at)):
+            assert time.monotonic() < deadline, f"{what}: {self.place}\n{self.text()}"
             await self.pilot.pause(0.02)
-        raise AssertionError(f"{what}: {self.place}\n{self.text()}")
+        return self.text()
 
     def text(self) -> str:
         rows = self.app.screen._compositor.render_strips(self.app.size)

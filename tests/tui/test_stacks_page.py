@@ -14,7 +14,7 @@ from bitwatch.record.view import ProcessRow, View
 from bitwatch.sense import stacks
 from bitwatch.sense.stacks import Frame, Thread
 from bitwatch.tui.screens.stacks import StacksPage, text
-from tests.conftest import until
+from tests.conftest import PATIENCE_S, until
 from tests.supervise.standins import Key, Standins, rank_says
 from tests.tui.conftest import Open, Stage
 
@@ -27,6 +27,13 @@ source = "def _try_get_data(): print(flush=True); sys.stdin.read()"
 exec(compile(source, "/lib/torch/utils/data/dataloader.py", "exec"))
 _try_get_data()
 """
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine an answer may come late, and stop in the middle of it."""
+    monkeypatch.setattr(stacks, "ANSWER_S", PATIENCE_S)
+    monkeypatch.setattr(stacks, "STILL_S", 0.3)
 
 
 @pytest.fixture

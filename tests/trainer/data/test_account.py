@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from bitwatch import config as configuration
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import JournalWriter, read_all
-from tests.conftest import until
+from tests.conftest import PATIENCE_S, until
 from trainer.data import account, lost, row_groups, sharing, source
 from trainer.data.account import Desk
 from trainer.data.feed import Feed
@@ -181,14 +181,16 @@ def test_a_pause_between_two_tries_is_no_read(run: rundir.RunDir) -> None:
     looks: list[int] = []
     told_by.begin(lambda: (3, looks.append(1)))
     told_by.say_again("away")
-    seen = len(looks)
-    until(lambda: len(looks) > seen + 5, "looks at a reader that tries again")
+    before = len(looks)
+    until(lambda: len(looks) > before + 5, "looks at a reader that tries again")
+    paused = len(looks) - before
     told_by.record.rows += 1
     told_by.say("reading")
     told_by.waits()
     until(lambda: told(run)[-1].state == "waiting", "the account to say so")
     told_by.close()
-    assert (told(run)[-1].longest_read_s or 0.0) <= 2 * account.SELDOM_S
+    # A read is timed by looks, of which a busy machine may have some outside of the pause too.
+    assert (told(run)[-1].longest_read_s or 0.0) <= (len(looks) - paused) * account.SELDOM_S
 
 
 class Full(JournalWriter):
@@ -200,7 +202,10 @@ class Full(JournalWriter):
         return not self.full and super().write(record, last_word=last_word)
 
 
-def test_what_found_no_room_is_said_when_there_is(run: rundir.RunDir) -> None:
+def test_what_found_no_room_is_said_when_there_is(
+    run: rundir.RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "LEAVE_S", PATIENCE_S)
     journal = Full(run.reader(1, 0, "train", 0, "0"))
     told_by = account.Account(journal, events.Reader(shards=[3]))
     told_by.begin(lambda: (3, None))
@@ -230,7 +235,7 @@ def test_a_disk_that_is_full_or_hangs_holds_up_no_end(
     told_by._lock.acquire()  # as a write that never returns
     ends = threading.Thread(target=lambda: (told_by.say("done"), told_by.close()), daemon=True)
     ends.start()
-    ends.join(20)
+    ends.join(PATIENCE_S)
     assert not ends.is_alive()
 
 
