@@ -7,7 +7,8 @@ What belongs to a live attempt or a live supervisor is never touched. Otherwise:
 - own: one key ends it. Recorded in a role, below one in its session, or tagged with the command
   line of a role and without a terminal.
 - confirm: ours by descent or by its tag, but something that a person may have started inside a
-  run (a tmux server, a notebook, a debugger); or of a training that we did not start, and whose
+  run (a tmux server, a notebook, a debugger), or in a session in which this program itself
+  works; or of a training that we did not start, and whose
   launcher (or without one, each of whose ranks) is dead.
 - suspect: no proof, it only looks like a leftover. Shown, never ended but by name.
 - never: ourselves, our ancestors, another user's, another pid namespace's.
@@ -114,11 +115,7 @@ def judge(
 
     everything: that lives now. user: ours. spared: pids of ourselves and our ancestors.
     """
-    found = []
-    for verdict in claims(everything, runs):
-        never = _never(verdict.seen, user, spared)
-        found.append(verdict._replace(class_="never", why=never) if never else verdict)
-    return found
+    return [_for_us(verdict, user, spared) for verdict in claims(everything, runs)]
 
 
 def claims(everything: Sequence[Seen], runs: Sequence[RunFacts]) -> list[Verdict]:
@@ -126,6 +123,17 @@ def claims(everything: Sequence[Seen], runs: Sequence[RunFacts]) -> list[Verdict
     world = _World(everything, runs)
     found = (world.proven(seen) or world.suspected(seen) for seen in everything)
     return [verdict for verdict in found if verdict is not None]
+
+
+def _for_us(verdict: Verdict, user: int, spared: Collection[int]) -> Verdict:
+    """What the proofs let anybody do may not be for us to do, or not without asking."""
+    if never := _never(verdict.seen, user, spared):
+        return verdict._replace(class_="never", why=never)
+    session = verdict.seen.stat.session
+    if verdict.class_ == "own" and verdict.proof == "descends" and session in spared:
+        why = f"{verdict.why}, in which this program itself works"
+        return verdict._replace(class_="confirm", why=why)
+    return verdict
 
 
 def _never(seen: Seen, user: int, spared: Collection[int]) -> str:

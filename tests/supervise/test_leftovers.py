@@ -124,14 +124,37 @@ def test_a_recorded_exit_is_believed(run: RunDir, sleeper: Key) -> None:
     assert found(run) == []
 
 
-def test_neither_ourselves_nor_our_ancestors(run: RunDir) -> None:
-    me, parent = os.getpid(), os.getppid()
-    keys = [(me, kernel.own_starttime()), (parent, kernel.starttime(parent) or 0)]
-    journal(run, ATTEMPT, *(start(key) for key in keys), ENDED)
-    cleaner = Cleaner(run.path.parent, run)
-    found = cleaner.look()
-    assert not {one.pid for one in found.own} & {me, parent}
-    assert cleaner.clean(found, (), "test", 0.0).killed == []
+CLEANS_FROM_INSIDE = """
+import os, sys
+from pathlib import Path
+from bitwatch.record.rundir import RunDir
+from bitwatch.supervise.clean import Cleaner
+
+run = RunDir(Path(sys.argv[1]))
+cleaner = Cleaner(run.path.parent, run)
+found = cleaner.look()
+killed = cleaner.clean(found, (), "test", 0.0).killed
+print([one.pid for one in found.own], [one.pid for one in found.confirm], len(killed))
+"""
+
+
+def test_neither_ourselves_nor_our_ancestors_nor_who_shares_our_session(run: RunDir) -> None:
+    """A shell is recorded as a worker, and leads a session: in it are a bystander, and the
+    cleanup itself."""
+    cleans = (sys.executable, "-c", CLEANS_FROM_INSIDE, str(run.path))
+    shell = subprocess.Popen(
+        ["sh", "-c", 'sleep 600 & echo $!; read go; "$@"; kill $!', "sh", *cleans],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert shell.stdout
+    bystander = int(shell.stdout.readline())
+    journal(run, ATTEMPT, start((shell.pid, kernel.starttime(shell.pid) or 0)), ENDED)
+    said, _ = shell.communicate("go\n")
+    assert said == f"[] [{bystander}] 0\n"
+    assert shell.returncode == 0
 
 
 def test_an_attempt_that_may_live_is_not_touched(run: RunDir, sleeper: Key) -> None:
