@@ -270,7 +270,8 @@ def summary(seen: View) -> Iterator[str]:
         )
     if seen.checkpoints:
         yield f"  checkpoint   {literal(seen.checkpoints[-1].path)}"
-    yield f"  next         {next_command(seen)}"
+    if not seen.gone:  # no command knows of it then
+        yield f"  next         {next_command(seen)}"
 
 
 def next_command(seen: View) -> str:

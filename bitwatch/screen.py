@@ -62,7 +62,8 @@ def launched(run: RunDir, wanted: Look) -> int:
     over = seen is not None and seen.state in END_STATES and holding.is_free(run)
     if left.crash or seen is None or not over:
         return _leave(left)
-    begin.close_if_dead(run, "bitwatch run")
+    if not seen.gone:
+        begin.close_if_dead(run, "bitwatch run")
     for line in lines.summary(seen):
         print(line)
     _leave(left)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from bitwatch.attach.follow import trouble_with
+from bitwatch.attach.gone import trouble_with
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.series import Series

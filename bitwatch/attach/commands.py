@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bitwatch import config as configuration
-from bitwatch.attach import signals
+from bitwatch.attach import gone, signals
 from bitwatch.record import rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -30,6 +30,7 @@ GRACE_S = 3.0
 def stop(run: RunDir, attempt: int) -> str:
     """Asks exactly this attempt to stop with a checkpoint, and sees to it that somebody
     listens. What it says is for a person. Raises RunDirError or OSError."""
+    gone.refuse(run, "stopped")
     begin.refuse_foreign(run, "stopped")
     elsewhere = rundir.is_here(run.identity())
     if elsewhere:
@@ -55,6 +56,7 @@ def stop(run: RunDir, attempt: int) -> str:
 def relaunch(run: RunDir, attempt: int, correction: str) -> str:
     """Sees to it that the attempt after exactly this one begins: stopped first with a checkpoint
     while it lives. Raises RunDirError, ControlError, ConfigError or OSError when it cannot be."""
+    gone.refuse(run, "relaunched")
     begin.refuse_foreign(run, "relaunched")
     elsewhere = rundir.is_here(run.identity())
     if elsewhere and elsewhere != rundir.REBOOTED:
@@ -126,8 +128,7 @@ def clean(run: RunDir) -> str:
     """Ends what is proven to be left of ended attempts, of this run and of all others of its
     home, and sees to it that a run without a supervisor is closed, or gets one. Raises
     RunDirError."""
-    if elsewhere := rundir.is_here(run.identity()):
-        raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
+    _refuse_elsewhere(run)
     cleaner = cleaning.Cleaner(run.path.parent)
     by = f"the screen (pid {os.getpid()})"
     return said(cleaner.clean(cleaner.look(), (), by, _grace_s(run)))
@@ -136,8 +137,7 @@ def clean(run: RunDir) -> str:
 def end_left(run: RunDir, targets: Sequence[tuple[int, int]]) -> str:
     """Ends exactly these (pid, starttime), which a training that bitwatch did not start has left,
     and nothing else. Raises RunDirError."""
-    if elsewhere := rundir.is_here(run.identity()):
-        raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
+    _refuse_elsewhere(run)
     cleaner = cleaning.Cleaner(run.path.parent, run)
     found = cleaner.look()
     there = {(one.pid, one.starttime) for one in (*found.own, *found.confirm)}
@@ -154,6 +154,14 @@ def signal(run: RunDir, targets: Sequence[tuple[int, int]], name: str) -> str:
     """Sends a signal (a name of `signals.SIGNALS`) to exactly these (pid, starttime). Raises
     RunDirError."""
     return signals.send(run, targets, name)
+
+
+def _refuse_elsewhere(run: RunDir) -> None:
+    """Of a run whose folder is gone nobody knows where it was; what is ended proves itself here."""
+    if gone.is_gone(run):
+        return
+    if elsewhere := rundir.is_here(run.identity()):
+        raise RunDirError(f"{run.id}: {elsewhere}; nothing of it can be ended from here")
 
 
 def _grace_s(run: RunDir) -> float:

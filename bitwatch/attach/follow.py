@@ -9,13 +9,13 @@ a newer version) is a state of the picture with a sentence, never an exception.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import time
 from collections.abc import Iterator
 
 import msgspec
 
+from bitwatch.attach.gone import trouble_with, with_alert, without_record
 from bitwatch.attach.keeping import Keeper
 from bitwatch.attach.others import Other, Others, with_leftovers
 from bitwatch.attach.telling import Mode, Snapshot, Telling
@@ -100,6 +100,7 @@ class Reading:
         self.run = run
         self._follower = Follower(run, newest_first=True)
         self._trouble = ""
+        self._elsewhere = ""  # as it was when the folder could be read
         self._too_new = ""
         self._behind_of = 0
         self._filled = False
@@ -134,6 +135,7 @@ class Reading:
         changed = trouble != self._trouble
         if changed:
             before, self._trouble = self._trouble, trouble
+            self._watch.look_soon()  # what belongs to no run any more is another's, or nobody's
             if not trouble and before:  # it is back, and may be another one
                 self._follower = Follower(self.run, newest_first=True)
         elif not trouble and not self._too_new:
@@ -181,15 +183,13 @@ class Reading:
         try:
             return rundir.is_here(self.run.identity()) not in ("", rundir.REBOOTED)
         except RunDirError:
-            return False
+            return self._elsewhere not in ("", rundir.REBOOTED)
 
     def snapshot(self) -> Snapshot:
         self._filled = False
         now = time.time()
-        if self._trouble and self._last:  # the state of what cannot be read is not known
-            self._mode = "ended" if self._mode == "ended" else "reconnecting"
-            seen = with_alert(self._last, "record-unreadable", self._trouble, self.run, now)
-            return self._picture(seen, now, self._trouble)
+        if self._trouble and self._last:
+            return self._without_record(self._last, now)
         follower = self._follower
         alive = self._alive()
         seen = view(follower.state, now, alive)
@@ -206,12 +206,25 @@ class Reading:
         self._last = seen
         return self._picture(seen, now, text)
 
+    def _without_record(self, last: View, now: float) -> Snapshot:
+        """Of what cannot be read only the processes can be known, on the machine that they are of."""
+        if self._elsewhere:
+            seen = with_alert(last, "record-unreadable", self._trouble, self.run, now)
+        else:
+            state = self._follower.state
+            seen = without_record(self.run, last, state, self._trouble, now)
+            seen = with_leftovers(seen, self._others or (), now)
+        mode: Mode = "ended" if seen.state in END_STATES else "reconnecting"
+        text = seen.alerts[0].text
+        return Snapshot(seen, now, mode, text, self._share(), self._others or ())
+
     def _picture(self, seen: View, now: float, text: str) -> Snapshot:
         return Snapshot(seen, now, self._mode, text, self._share(), self._others or ())
 
     def _alive(self) -> Liveness:
         """What lives, with the leftovers of ended attempts; those are looked for less often."""
         alive = self._follower.liveness()
+        self._elsewhere = alive.elsewhere
         if alive.elsewhere:
             return alive
         if time.monotonic() >= self._leftovers_next:
@@ -272,27 +285,3 @@ def apart(seen: View, run: RunDir, copies: Copies) -> View:
             for name, curves in seen.curves.items()
         },
     )
-
-
-def with_alert(seen: View, name: str, text: str, run: RunDir, now: float) -> View:
-    """A picture that says what stands in the way of reading; nobody else could."""
-    severity: events.Severity = "info" if name == "newer-version" else "error"
-    alert = events.Alert(id=name, severity=severity, text=text, evidence=[str(run.path)], t=now)
-    others = [other for other in seen.alerts if other.id != name]
-    return msgspec.structs.replace(seen, alerts=[alert, *others])
-
-
-def trouble_with(run: RunDir) -> str:
-    """Why the directory cannot be read now, as a sentence; empty when it can."""
-    try:
-        os.listdir(run.path)
-        if not os.access(run.journal, os.R_OK) and run.journal.exists():
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        run.identity()
-    except FileNotFoundError:
-        return "the folder of this run has been deleted or moved; its last picture stays"
-    except OSError as error:
-        return f"the folder of this run cannot be read ({error.strerror}); trying again"
-    except RunDirError as error:
-        return f"this is no run any more: {error}"
-    return ""

@@ -37,8 +37,9 @@ class Offer(msgspec.Struct, frozen=True):
 
 def offers(view: View) -> list[Offer]:
     """All there are, the one to take first. Empty while nothing has been launched, when all is
-    done, while a run lives whose plan needs no correction, and of what bitwatch did not start."""
-    if not view.attempt or view.state == "done" or view.foreign:
+    done, while a run lives whose plan needs no correction, of what bitwatch did not start, and where
+    the folder is gone."""
+    if not view.attempt or view.state == "done" or view.foreign or view.gone:
         return []
     live = view.state not in END_STATES
     back = [_back(view, live)] if _has_no_step(view) else []

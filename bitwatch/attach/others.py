@@ -99,7 +99,7 @@ def with_leftovers(seen: View, others: Collection[Other], now: float) -> View:
     """A picture whose alert counts what the panel shows; the supervisor knows less. What is left
     of a training that bitwatch did not start is counted for itself: nothing ends it unasked."""
     alerts = [alert for alert in seen.alerts if alert.id != afterwards.LEFTOVERS]
-    alerts += afterwards.leftovers(left(seen, others), seen.attempt, now)
+    alerts += afterwards.leftovers(left(seen, others), seen.attempt, now, over=not seen.gone)
     if seen.foreign and (theirs := left_of_watched(seen, others)):
         alerts += afterwards.left_of_watched(theirs, seen.attempt, now)
     return msgspec.structs.replace(seen, alerts=alerts)
@@ -135,6 +135,9 @@ class Others:
 
     def is_due(self) -> bool:
         return time.monotonic() >= self._next
+
+    def look_soon(self) -> None:
+        self._next = 0.0
 
     def look(self, state: RunState) -> tuple[Other, ...]:
         """Who is there now. `state` is of this run: its newest sample knows the GPUs, which are

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bitwatch.attach import recorded_life
-from bitwatch.attach.follow import apart, too_new, trouble_with, with_alert
+from bitwatch.attach.follow import apart, too_new
+from bitwatch.attach.gone import trouble_with, with_alert
 from bitwatch.attach.recording import Ends, Recording
 from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bitwatch.attach import choose
-from bitwatch.attach.follow import with_alert
+from bitwatch.attach.gone import with_alert
 from bitwatch.attach.playing import Played, Playing
 from bitwatch.attach.recording import streams
 from bitwatch.attach.telling import Snapshot, Telling

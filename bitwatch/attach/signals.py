@@ -11,6 +11,7 @@ import pwd
 import signal
 from collections.abc import Collection, Sequence
 
+from bitwatch.attach import gone
 from bitwatch.record import events, rundir
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
@@ -135,6 +136,8 @@ def _elsewhere(run: RunDir) -> str:
 def note(run: RunDir, on: str, result: str, by: str) -> str:
     """Has the one writer of the record write down what was done, or does it where there is
     none. Why that could not be, or nothing."""
+    if gone.is_gone(run):  # what is written there would look like a run, and be none
+        return gone.GONE
     try:
         lock = rundir.Lock(run)
     except rundir.LockHeld:

@@ -10,6 +10,7 @@ import time
 
 import msgspec
 
+from bitwatch.attach import gone
 from bitwatch.record import codec, events, rundir
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
@@ -51,6 +52,9 @@ def look(run: RunDir, view: View) -> Stacks:
         if elsewhere := rundir.is_here(run.identity()):
             return Stacks(f"its ranks cannot be asked from here: {elsewhere}", now)
     targets = foreign(view) if view.foreign else own(run, view)
+    if not targets and gone.is_gone(run):
+        words = f"its ranks cannot be asked: {gone.GONE}, and it says which processes they are"
+        return Stacks(words, now)
     if not targets:
         return Stacks("no rank has said a word yet", now)
     looks = stacks.ask(targets)

@@ -54,8 +54,11 @@ def recorded(starts: Sequence[events.ProcessStart]) -> list[Left]:
     return sorted(found, key=lambda one: (one.attempt, one.pid))
 
 
-def leftovers(found: Sequence[Left], number: int, now: float) -> Iterator[events.Alert]:
-    """The alert about all that `c` would end, said while attempt `number` is the newest."""
+def leftovers(
+    found: Sequence[Left], number: int, now: float, *, over: bool = True
+) -> Iterator[events.Alert]:
+    """The alert about all that `c` would end, said while attempt `number` is the newest. Where its
+    folder is gone nobody has written that the attempt is `over`."""
     if not found:
         return
     attempts = sorted({one.attempt for one in found if not one.run})
@@ -77,7 +80,7 @@ def leftovers(found: Sequence[Left], number: int, now: float) -> Iterator[events
     yield events.Alert(
         id=LEFTOVERS,
         severity="error",
-        text=f"{many} of ended {of} {are} still there{more}",
+        text=f"{many} of {'ended ' if over else ''}{of} {are} still there{more}",
         evidence=evidence,
         next="c cleans them up",
         attempt=number,

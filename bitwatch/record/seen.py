@@ -35,6 +35,7 @@ class View(msgspec.Struct, kw_only=True):
     before: events.AttemptEnded | None = None  # how the attempt before it ended
     cause: str = ""
     note: str = ""
+    gone: str = ""  # that its folder is, as a sentence: nothing can be asked of the run then
     supervisor: Literal["alive", "gone", "ended"] = "ended"
     started: float | None = None
     attempt_started: float | None = None

@@ -14,6 +14,8 @@ import msgspec
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir
 
+DELETION = "the deletion of its directory"  # who asks when somebody has deleted it
+
 
 class Stop(msgspec.Struct):
     by: str = "unknown"

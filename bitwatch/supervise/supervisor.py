@@ -218,7 +218,7 @@ class Supervisor:
         if self.lock.is_deleted() and not stopping.read(self.run, self.attempt):
             # Nobody could see or stop it any more: it ends with a checkpoint, if that still
             # has a place.
-            self.ask_to_stop("the deletion of its directory")
+            self.ask_to_stop(stopping.DELETION)
         if self.escalation.look(self.agent):
             left = cleanup.end(self._leftovers(), 0.0, self._reap)
             self.escalation.killed(len(left))

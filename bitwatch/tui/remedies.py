@@ -34,6 +34,8 @@ def no_relaunch(view: View) -> str:
     """Why there is nothing to relaunch."""
     if view.foreign:
         return "bitwatch did not start this training: it is relaunched where it was started"
+    if view.gone:
+        return f"it cannot be relaunched: {view.gone}"
     if not view.attempt:
         return "this run has no attempt yet"
     if view.state == "done":

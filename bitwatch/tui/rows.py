@@ -54,6 +54,7 @@ STATE_ROLES = {
     "leftover": "bad",
     "starting": "accent",
 }
+OVER = ("gone", "ended", "defunct", "dead")  # nothing of it runs or holds memory any more
 SORTS = ("pid", "role", "state", "age", "cpu", "mem", "shared", "gpu", "command")
 LARGEST_FIRST = ("cpu", "mem", "shared", "gpu")
 DRIVER_ALONE = "known to the driver alone: its pid is of outside"
@@ -84,6 +85,14 @@ class Row:
 
     def __post_init__(self) -> None:
         self.tone = self.tone or STATE_ROLES.get(self.state, "quiet")
+
+    @property
+    def living(self) -> int:
+        """How many of the processes of this line are more than a number that waits to be asked
+        for."""
+        if self.members:
+            return sum(member.living for member in self.members)
+        return len(self.keys) if self.state not in OVER else 0
 
     @property
     def barred(self) -> str:

@@ -223,7 +223,7 @@ def _my_name() -> str:
 
 def _heading(group: str, view: View, rows: list[Row], of: int = 0) -> Heading:
     """`of`: how many there are when a filter hides some; a key acts on those too."""
-    number = sum(len(row.keys) for row in rows)
+    number = sum(row.living if group == OURS else len(row.keys) for row in rows)
     words = counted(number, "process") if number >= of else f"{number} of {of} processes"
     if held := sum(row.gpu_mib or 0.0 for row in rows):
         words += f", {held / 1024:.1f} GiB of GPU memory"

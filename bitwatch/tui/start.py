@@ -20,7 +20,7 @@ import msgspec
 
 from bitwatch import calm
 from bitwatch import config as configuration
-from bitwatch.attach import choose, commands
+from bitwatch.attach import choose, commands, gone
 from bitwatch.attach.follow import Feed
 from bitwatch.attach.offer import launchable
 from bitwatch.plan.result import Plan
@@ -157,9 +157,10 @@ def farewell(left: Left) -> str:
     name, over = left.run.id, left.seen is not None and left.seen.state in END_STATES
     word = f"has ended ({left.seen.state})" if left.seen and over else "goes on"
     back = "shows it again" if over else "brings it back"
-    if not left.run.path.exists():
-        return f"{name}: its folder {left.run.path} is gone"
     line = f"{name} {word}; bitwatch attach {name} {back}"
+    if gone.is_gone(left.run):  # nothing brings it back
+        line = f"{name}: {left.seen.gone if left.seen and left.seen.gone else gone.GONE}"
+        line += f" ({left.run.path})"
     if left.crash:
         return f"the screen failed ({left.error}); {line}; the traceback is in {left.crash}"
     return line
@@ -189,6 +190,8 @@ def _open(feed: Feed | None, home: Path | None, chosen: Look | None) -> Left:
         source.close()
     run = source.run if source is not None else None
     seen = _now(run) if run is not None else None
+    if source is not None and source.latest is not None and gone.is_gone(source.run):
+        seen = source.latest.view  # what is known of it stood on the screen
     if error is None:
         return Left(run, seen)
     _restore_terminal()

@@ -131,6 +131,9 @@ def test_ranks_without_a_supervisor_are_reconnecting(run: RunDir) -> None:
 
 
 def test_a_deleted_run_keeps_its_picture_and_comes_back(supervised: RunDir) -> None:
+    """This process stands in for its supervisor, which goes on."""
+    me = events.ProcessStart(pid=os.getpid(), starttime=kernel.own_starttime(), role="supervisor")
+    recorded.write(supervised.journal, [me])
     reading = Reading(supervised)
     before = look(reading).view.state
     away = supervised.path.with_name("away")

@@ -129,12 +129,14 @@ def test_a_run_deleted_while_it_is_on_the_screen(shell: Shell) -> None:
     with Terminal(shell, "attach", run.id) as screen:
         screen.see("400/800", "STALLED")
         rundir.remove(run.path)
-        screen.see("reconnecting", "has been deleted")
+        screen.see("LOST", "has been deleted or moved, and its processes have ended")
         screen.press("q")
         code, lines = screen.leave()
     lock.release()
     assert code == 0
-    assert "is gone" in lines[-1]
+    said = "".join(lines)
+    assert f"{run.id}: the folder of this run has been deleted" in said
+    assert "bitwatch attach" not in said
 
 
 def test_a_run_that_may_no_longer_be_read_while_it_is_on_the_screen(shell: Shell) -> None:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 from textual.screen import Screen
 
-from bitwatch.attach.follow import Mode, with_alert
+from bitwatch.attach.gone import with_alert
 from bitwatch.attach.others import Other
 from bitwatch.attach.replay import Refusing, Replay
+from bitwatch.attach.telling import Mode
 from bitwatch.record import events
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View

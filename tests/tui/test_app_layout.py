@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bitwatch.attach.follow import with_alert
+from bitwatch.attach.gone import with_alert
 from bitwatch.record import events
 from bitwatch.tui.app import Bitwatch
 from bitwatch.tui.themes import load

@@ -62,6 +62,26 @@ def test_a_worker_that_had_nothing_to_read_and_was_ended_is_no_casualty() -> Non
     assert drawn.count(" ended ") == len(idle)
 
 
+def test_what_is_dead_has_no_age_and_no_memory_and_is_not_counted() -> None:
+    view = views.on_l4s()
+    lives = len(view.processes)
+    assert f"{lives} ours" in lines(view)[-1]
+    worker = next(process for process in view.processes if process.role == "worker")
+    worker.state = "Z"
+    gone = msgspec.structs.replace(view, supervisor="gone")
+    drawn = lines(gone)
+    row = next(line for line in drawn if " gone " in line)
+    assert row.split()[3:8] == ["gone", "–", "–", "–", "–"]
+    dead = next(line for line in drawn if f" {worker.pid} " in line)
+    assert " defunct " in dead and dead.count("–") >= 3
+    assert f"{lives - 2} ours" in drawn[-1]
+    summed = panel_of(gone).summary(120).text
+    assert "supervisor" not in summed and "15 workers" in summed
+    beside = msgspec.structs.replace(views.with_leftovers(), supervisor="gone")
+    heading = next(line for line in lines(beside) if "our run" in line)
+    assert f"{len(beside.processes) - 1} processes" in heading
+
+
 def test_workers_share_a_line_only_when_space_is_short() -> None:
     assert "×2" not in "\n".join(lines(views.on_l4s(), height=30))
     whole = "\n".join(lines(views.on_l4s(), height=21))

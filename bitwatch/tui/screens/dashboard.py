@@ -253,7 +253,8 @@ class Dashboard(RunKeys, CurveKeys):
             "help",
             "palette",
         }
-        if view.attempt and view.state not in (*END_STATES, "stopping") and not view.foreign:
+        stands = view.state in (*END_STATES, "stopping") or view.gone
+        if view.attempt and not stands and not view.foreign:
             doing.add("stop")
         if view.state == "stalled":
             doing.add("stacks")

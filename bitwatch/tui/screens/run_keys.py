@@ -63,6 +63,9 @@ class RunKeys(ProcessKeys):
         if view.foreign:
             self.notify(f"{NOT_OURS}; it is stopped where it was started", markup=False)
             return
+        if view.gone:
+            self.notify(f"it cannot be stopped: {view.gone}", markup=False)
+            return
         if not view.attempt or view.state in END_STATES:
             self.notify(f"nothing to stop: {view.state}", markup=False)
             return
@@ -80,7 +83,7 @@ class RunKeys(ProcessKeys):
         from bitwatch.tui.screens.relaunch import Relaunch
 
         view, found = self.view, offers(self.view)
-        if view.state == "stopping":
+        if view.state == "stopping" and not view.gone:
             self.notify(f"attempt {view.attempt} is stopping", markup=False)
         elif not found:
             self.notify(no_relaunch(view), markup=False)

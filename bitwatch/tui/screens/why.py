@@ -64,7 +64,7 @@ def _of_the_end(view: View) -> tuple[list[str], str]:
     if (again := keys.get("relaunch").name) and offers(view):
         how = "goes on from its newest checkpoint" if view.checkpoints else "starts it anew"
         words.insert(0, f"key {again} {how}")
-    if view.run and not view.foreign:
+    if view.run and not view.foreign and not view.gone:
         words.append(f"bitwatch report {plain(view.run)} says what happened")
     return evidence, "; ".join(words)
 

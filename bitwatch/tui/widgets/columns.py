@@ -91,7 +91,7 @@ class Columns:
 
     def line(self, row: Row, *, tagged: bool) -> Line:
         """A row stays as it is for as long as its age says the same, until it is forgotten."""
-        started = row.process.started
+        started = row.process.started if row.living else None
         old = NONE if started is None else age(self.now - started)
         kept = self._kept.get(row.keys)
         if kept is None or kept[:2] != (tagged, old):
@@ -128,14 +128,19 @@ class Columns:
         return line
 
     def _after(self, row: Row) -> Line:
-        line = Line()
+        line, lives = Line(), row.living > 0
         if self.has("cpu"):
-            cpu = row.cpu_percent
+            cpu = row.cpu_percent if lives else None
             tone = "quiet" if row.barred or self._dims(row) else _known(cpu)
             line.add(fit(NONE if cpu is None else f"{cpu:.0f}", 6, right=True), tone)
             line.add(" %" if cpu is not None else "  ", "quiet")
         tone = "quiet" if row.barred or self._dims(row) else "text"
-        for key, mib in (("mem", row.rss_mib), ("shared", row.shared_mib), ("gpu", row.gpu_mib)):
+        memory = {
+            "mem": row.rss_mib if lives else None,
+            "shared": row.shared_mib if lives else None,
+            "gpu": row.gpu_mib,  # which a driver may hold on to
+        }
+        for key, mib in memory.items():
             if self.has(key):
                 line.join(_memory(mib, self._widths[key], tone))
         if self.has("proof"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from textual import events as textual_events
 
 from bitwatch.attach.others import Other
@@ -142,13 +143,14 @@ class ProcessPanel(RowList):
     def summary(self, width: int) -> Line:
         view = self.view
         parts = self._numbers(9)
-        for role, number in family.counts(view).items():
+        processes = self._ours()
+        living = msgspec.structs.replace(view, processes=processes)
+        for role, number in family.counts(living).items():
             if role in ("supervisor", "agent", "rank", "worker"):
                 plural = "s" if number > 1 else ""
                 importance = {"rank": 8, "worker": 7}.get(role, 1)
                 line = Line(str(number)).add(f" {role}{plural}", "quiet")
                 parts.append(Part(importance, line))
-        processes = self._ours()
         cpu = [row.cpu_percent for row in processes if row.cpu_percent is not None]
         if cpu:
             line = Line("cpu ", "quiet").add(f"{sum(cpu):.0f}").add(" %", "quiet")
@@ -190,8 +192,8 @@ class ProcessPanel(RowList):
         return self.view.sampled is not None and self.now - self.view.sampled >= STALE_S
 
     def _ours(self) -> list[ProcessRow]:
-        """Of the live attempt: what is known of the others is newer than the sample."""
-        return [row.process for row in self._own.values()]
+        """What lives of the live attempt: what is known of the others is newer than the sample."""
+        return [row.process for row in self._own.values() if row.living]
 
     def _numbers(self, importance: int, *, short: bool = False) -> list[Part]:
         """How many there are that are not of the attempt."""
