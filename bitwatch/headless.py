@@ -15,6 +15,7 @@ import sys
 import time
 
 from bitwatch.lines import Lines, summary
+from bitwatch.record import stops
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View, view
@@ -66,7 +67,7 @@ def terminal_width() -> int | None:
 
 def exit_code(seen: View, interrupted: bool = False) -> int:
     """0 done, or stopped with a whole checkpoint; 130 ended by a second SIGINT; 1 failed."""
-    if seen.state == "done" or (seen.state == "stopped" and not seen.cause):
+    if stops.lost_nothing(seen.state, seen.cause):
         return 0
     return INTERRUPTED if interrupted else 1
 

@@ -44,6 +44,11 @@ class Leaving:
     def steps_take(self, step_s: float) -> None:
         self.patience_s = max(LEAST_PATIENCE_S, STEPS * step_s)
 
+    def cause(self) -> str:
+        """The signal, where it and no request in the attempt's file is why the ranks stop: for
+        this rank's last word. Empty for a rank that did not get it."""
+        return "SIGTERM" if self.asked and not self._stop_file.exists() else ""
+
     def heard(self) -> None:
         self._heard.set()
 

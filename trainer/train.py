@@ -44,11 +44,11 @@ LAST_WORDS_S = 10.0  # that a failing rank waits for the others to write theirs
 
 def train(
     config: configuration.Config, log: telemetry.Telemetry, place: Place, saver: Saver
-) -> events.EndState:
+) -> tuple[events.EndState, str]:
     """Trains to the last step ("done"), or to where everyone agreed to stop ("stopped").
 
-    Raises Failed when all ranks end for the same cause, any other exception when this one
-    cannot go on.
+    The text names the signal to this rank for which they did, if there was one. Raises Failed
+    when all ranks end for the same cause, any other exception when this one cannot go on.
     """
     import torch
 
@@ -208,7 +208,7 @@ def train(
 
     # -- The loop --------------------------------------------------------------------------
     end: events.EndState = "done"
-    started = at.step
+    started, cause = at.step, ""
     data = text.feed(at.text.epoch, at.text.position)
     log.phase("compile" if config.parallel.compile else "train")
     collector.hold()
@@ -228,8 +228,8 @@ def train(
         if word.save_failed:
             saver.fail()
         if word.stop:
+            end, cause = "stopped", leaving.cause()
             leaving.heard()
-            end = "stopped"
             break
         if word.no_data:
             if not at.text.position:
@@ -307,7 +307,7 @@ def train(
     leaving.heard()  # from here on, another rank that is gone has only left first
     parallel.meet(place, config.parallel.start_timeout_s)
     parallel.end()
-    return end
+    return end, cause
 
 
 def main() -> int:
@@ -320,7 +320,7 @@ def main() -> int:
 
         place = parallel.start(config.parallel)
         saver = saving.Saver(log.run.checkpoints(config.checkpoint.folder), place, config)
-        end = train(config, log, place, saver)
+        end, cause = train(config, log, place, saver)
     except BaseException as error:
         with contextlib.suppress(OSError):  # a full disk must not hide the cause
             traceback.print_exc()
@@ -341,7 +341,7 @@ def main() -> int:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(1)
-    log.ended(end)
+    log.ended(end, cause)
     return 0
 
 

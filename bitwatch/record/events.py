@@ -293,7 +293,8 @@ class Note(Record):
 
 
 class RankEnded(Record):
-    """A rank's last word. `cause` is empty unless it failed. Written before it exits."""
+    """A rank's last word, written before it exits. `cause` says why it failed, or names the signal
+    to this rank for which all have stopped."""
 
     rank: int = 0
     state: EndState = "failed"

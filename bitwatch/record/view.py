@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bitwatch.record import afterwards, events, joined, watched
+from bitwatch.record import afterwards, events, joined, stops, watched
 from bitwatch.record.follow import Liveness
 from bitwatch.record.recent import data_share, median_step_s, own_time
 from bitwatch.record.seen import END_STATES, ProcessRow, View
@@ -197,7 +197,8 @@ def verdict(
     if failures:
         return "failed", failures[0].cause or f"rank {failures[0].rank} failed"
     if words and len(words) == (expected or len(ranks)):
-        return ("stopped" if any(word.state == "stopped" for word in words) else "done"), ""
+        stopped = any(word.state == "stopped" for word in words)
+        return ("stopped", stops.cause(words)) if stopped else ("done", "")
     return None
 
 

@@ -22,7 +22,7 @@ from bitwatch.plan.cures import CURED
 from bitwatch.plan.facts import Facts
 from bitwatch.plan.preflight import make_plan
 from bitwatch.plan.result import Plan
-from bitwatch.record import events, rundir
+from bitwatch.record import events, rundir, stops
 from bitwatch.record.afterwards import RELAUNCH_FAILED
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
@@ -187,7 +187,7 @@ def take_up(
             journal.write(events.Action(name=CANCELLED, by=by, on=on, result=why))
         return None
     try:
-        if cause or state != "stopped":
+        if not stops.lost_nothing(state, cause):
             raise RunDirError(
                 f"attempt {attempt} ended without a checkpoint of its own ({state}"
                 f"{f': {cause}' if cause else ''}); key R goes on from the newest one there is"

@@ -32,7 +32,7 @@ def rows(
     if not tree:
         flat = [row for row in made.values() if contains(row, text)]
         for row in flat:
-            row.guides = ""
+            row.guides, row.context = "", False
         return sorted(flat, key=SORT_KEYS.get(sort, SORT_KEYS["pid"]), reverse=backwards)
     below = {child.process.pid for row in made.values() for child in row.children}
     found: list[Row] = []
@@ -206,8 +206,10 @@ def _state(process: ProcessRow, one: Judged | None) -> str:
 
 
 def _walk(row: Row, above: str, own: str, found: list[Row], text: str, collapse: int) -> bool:
-    """Appends a row and what is below it; with a text only what has it in sight."""
+    """Appends a row and what is below it; with a text only what has it, and what that hangs from,
+    as its context."""
     row.guides = above + own
+    row.context = not contains(row, text)
     place = len(found)
     found.append(row)
     children = _collapsed(row.children, collapse) if collapse else row.children
@@ -218,10 +220,10 @@ def _walk(row: Row, above: str, own: str, found: list[Row], text: str, collapse:
         if child.children:
             kept = _walk(child, inner, guide, found, text, collapse) or kept
         elif not text or contains(child, text):  # as most are: hundreds of workers
-            child.guides = inner + guide
+            child.guides, child.context = inner + guide, False
             found.append(child)
             kept = True
-    kept = kept or contains(row, text)
+    kept = kept or not row.context
     if not kept:
         del found[place:]
     return kept

@@ -73,10 +73,14 @@ class Book(Window):
     def choose_number(self, number: int) -> None:
         """The rank with this number; where no log is a rank's, the log in this place."""
         names = self.names()
-        if f"rank {number}" in names or any(name.startswith("rank ") for name in names):
+        if any(name.startswith("rank ") for name in names):
+            if f"rank {number}" not in names:
+                self.searching.said = f"there is no log of rank {number}"
             self.choose(f"rank {number}")
-        else:
+        elif number < len(names):
             self.choose_at(number)
+        else:
+            self.searching.said = f"there is no log {number} in the bar"
 
     def choose_at(self, place: int) -> None:
         """In the bar."""
@@ -186,7 +190,11 @@ class Book(Window):
             shown,
             places,
             lines,
-            self.searching.line(self.width, self.folder.troubles(self.stretch.sources) + note),
+            self.searching.line(
+                self.width,
+                self.folder.troubles(self.stretch.sources) + note,
+                attempts=len(attempts),
+            ),
             self.searching.wanted is not None,
         )
 

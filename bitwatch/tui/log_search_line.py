@@ -13,13 +13,14 @@ from bitwatch.tui.draw import Line, plain
 
 TROUBLES = "errors and warnings"
 NO_FURTHER = "no further one"
+ATTEMPTS = ("logs-attempt-before", "logs-next-attempt")
 HINTS = (  # ids of keys, and what they are about
     (("logs-follow",), "follow"),
     (("logs-search",), "search"),
     (("logs-next-error",), "errors"),
     (("logs-before", "logs-next"), "logs"),
     (("logs-wrap",), "wrap"),
-    (("logs-attempt-before", "logs-next-attempt"), "attempts"),
+    (ATTEMPTS, "attempts"),
     (("help",), "keys"),
 )
 
@@ -115,8 +116,9 @@ class Searching:
     def _number(self) -> int:
         return sum(each.number for each in self._counts)
 
-    def line(self, width: int, notes: Sequence[str]) -> Line:
-        """What stands below the logs: the search, what is in the way, else what keys do."""
+    def line(self, width: int, notes: Sequence[str], attempts: int) -> Line:
+        """What stands below the logs: the search, what is in the way, else what keys do. There
+        may be no other of the `attempts` to go to."""
         line = Line()
         if self.wanted is not None:
             name = f"/{plain(self.wanted.text)}" if self.wanted.text else TROUBLES
@@ -131,7 +133,7 @@ class Searching:
             return line.cut(width)
         for ids, label in HINTS:
             key = " ".join(filter(None, (keys.get(id).name for id in ids))).replace("← →", "←→")
-            if not key:
+            if not key or (ids == ATTEMPTS and attempts < 2):
                 continue
             hint = Line(f" {key}", "strong accent").add(f" {label} ", "quiet")
             if line.width + hint.width <= width:

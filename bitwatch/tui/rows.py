@@ -64,7 +64,8 @@ DRIVER_ALONE = "known to the driver alone: its pid is of outside"
 class Row:
     """One line. More than one identity: `members` share it. `tone` is the role in which the
     state is shown. `other` is what is known of a process that is not of the live attempt, `group` its
-    section, `user` its owner where that is not us."""
+    section, `user` its owner where that is not us. `context`: a filter does not find it, and it is
+    shown for what is below it alone."""
 
     process: ProcessRow
     role: str
@@ -82,6 +83,7 @@ class Row:
     group: str = ""
     attempt: int = 0
     user: str = ""
+    context: bool = False
 
     def __post_init__(self) -> None:
         self.tone = self.tone or STATE_ROLES.get(self.state, "quiet")

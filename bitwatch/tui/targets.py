@@ -13,9 +13,9 @@ COMMAND_MOST = 400  # characters; a dialog shows one line of it
 WHY_MOST = 500
 NAME_MOST = 44  # cells that are kept free for a name
 OF_THE_ATTEMPT = {
-    "supervisor": "the training goes on without it, and nobody watches; attach brings it back",
+    "supervisor": "without it the training goes on, and nobody watches; attach brings it back",
     "agent": "it holds the ranks together: its end ends the attempt",
-    "prepare": "the data is not prepared any further: the attempt fails",
+    "prepare": "the data is not prepared any further: the attempt ends",
     "rank": "torchrun ends the whole attempt when one rank ends",
     "worker": "its rank fails when it next waits for data, and with it the attempt",
     "resource tracker": "shared memory may be left behind when the attempt ends",
@@ -31,12 +31,15 @@ OF_SOMEBODY = {
     "compile worker": "its rank compiles more slowly, or fails",
 }
 OF_A_TRAINING = "it belongs to a training that bitwatch did not start, which may fail without it"
+ENDED = "has ended already"
+REAPED = f"{ENDED}, and its parent must reap it"
 UNKNOWN = "it belongs to the live attempt, which may fail without it"
 
 
 class Target(NamedTuple):
     """One identity, with a name for a person. `barred` says why nothing is sent to it, `why`
-    what shows that it belongs where it is listed."""
+    what shows that it belongs where it is listed, `role` what it is in the live attempt of a run
+    of ours."""
 
     key: Key
     name: str
@@ -44,6 +47,7 @@ class Target(NamedTuple):
     means: str
     barred: str = ""
     why: str = ""
+    role: str = ""
 
 
 def name_cells(targets: Iterable[Target]) -> int:
@@ -60,9 +64,21 @@ def targets_of(rows: Iterable[Row], *, foreign: bool = False) -> list[Target]:
             process = member.process
             found[process.key] = Target(
                 process.key, _name(member), plain(process.command[:COMMAND_MOST]),
-                means(member, foreign), plain(member.barred), _why(member),
+                means(member, foreign), plain(barred(member)), _why(member),
+                "" if foreign or member.other or member.group else process.role,
             )  # fmt: skip
     return list(found.values())
+
+
+def barred(row: Row) -> str:
+    """Why nothing is sent to it. What has ended is in the list until its parent has taken note
+    of that, which a signal cannot hurry; threads may live on without the first one."""
+    if row.barred:
+        return row.barred
+    if row.state == "gone" or (row.process.state == "X" and not row.process.threads_live):
+        return ENDED
+    waits = row.process.state == "Z" and row.state != "leader dead"
+    return REAPED if waits and not row.process.threads_live else ""
 
 
 def _why(row: Row) -> str:

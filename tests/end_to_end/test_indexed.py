@@ -104,5 +104,6 @@ def test_a_sigterm_from_outside_stops_with_a_checkpoint(shell: Shell) -> None:
     until(lambda: not run.lock_is_held(), "the end of the run")
     (row,) = [row for row in shell.ls() if row["run"] == name]
     assert row["state"] == "stopped", row
+    assert row["note"] == "stopped by SIGTERM to all 2 ranks, with a checkpoint"
     assert (run.checkpoints() / f"step-{row['step']}" / "manifest.json").exists()
     assert not alive(found)

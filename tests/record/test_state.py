@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bitwatch.record import codec, events, rundir
+from bitwatch import headless
+from bitwatch.record import codec, events, rundir, stops
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
-from bitwatch.record.view import view
+from bitwatch.record.view import View, view
+from bitwatch.supervise.stopping import Stop
 
 NOW = 1000.0
 LIVE = Liveness(supervisor=True, agent=True, ranks=frozenset({0, 1}))
@@ -201,6 +203,16 @@ def test_the_state_comes_from_record_and_liveness(
     [
         ([("done", "", 10.0), ("done", "", 11.0)], "done", ""),
         ([("stopped", "", 10.0), ("stopped", "", 11.0)], "stopped", ""),
+        (
+            [("stopped", "", 10.0), ("stopped", "SIGTERM", 11.0)],
+            "stopped",
+            "stopped by SIGTERM to rank 1, with a checkpoint",
+        ),
+        (
+            [("stopped", "SIGTERM", 10.0), ("stopped", "SIGTERM", 11.0)],
+            "stopped",
+            "stopped by SIGTERM to all 2 ranks, with a checkpoint",
+        ),
         ([("failed", "echo", 12.0), ("failed", "first", 11.0)], "failed", "first"),
         ([("done", "", 10.0)], "lost", "everything of it died at once"),
     ],
@@ -215,6 +227,16 @@ def test_without_a_supervisor_the_ranks_own_words_say_how_it_ended(
     assert seen.state == state
     assert seen.cause.startswith(cause)
     assert seen.supervisor == "ended"
+
+
+def test_a_stop_for_a_signal_to_a_rank_has_lost_nothing_and_one_by_signals_has() -> None:
+    words = [events.RankEnded(rank=rank, state="stopped", cause="SIGTERM") for rank in (0, 1)]
+    for whole in ("", stops.cause(words)):
+        assert stops.lost_nothing("stopped", whole) and not stops.lost_nothing("failed", whole)
+        assert headless.exit_code(View(state="stopped", cause=whole)) == 0
+    by_signals = Stop(by="me", now=True).forced()
+    assert not stops.lost_nothing("stopped", by_signals) and stops.lost_nothing("done", "")
+    assert headless.exit_code(View(state="stopped", cause=by_signals)) == 1
 
 
 def test_an_alert_clears_and_stays_in_the_history() -> None:

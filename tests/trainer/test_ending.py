@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from bitwatch.record import events, kernel
+from bitwatch.record.follow import Follower
+from bitwatch.record.view import verdict
 from trainer import checkpoint
 
 pytestmark = pytest.mark.slow
@@ -66,7 +68,7 @@ def test_a_stop_file_stops_all_ranks_at_one_step(stopped: Any) -> None:
     assert len(steps) == 1
     assert steps.pop() >= 3
     for rank in range(2):
-        assert stopped.last(rank).state == "stopped"
+        assert (stopped.last(rank).state, stopped.last(rank).cause) == ("stopped", "")
         assert [phase.name for phase in stopped.of(events.Phase, rank)][-2:] == [
             "stop",
             "checkpoint",
@@ -113,6 +115,24 @@ def test_idle_readers_say_so(stopped: Any) -> None:
 def test_nothing_lives_after_the_end(stopped: Any) -> None:
     assert len(processes(stopped, 2)) == 2 + 4
     stopped.await_that(lambda: not alive(processes(stopped, 2)), running=False)
+
+
+def test_a_sigterm_to_one_rank_stops_all_with_a_checkpoint_and_is_named(
+    small: Callable[..., Any], launch: Callable[..., Any]
+) -> None:
+    launched = launch(small(parallel={"ranks": 2}, train={"steps": 100_000}))
+    launched.await_that(lambda: launched.of(events.Step, 0) and launched.of(events.Step, 1))
+    os.kill(launched.of(events.ProcessStart, 1)[0].pid, signal.SIGTERM)
+    assert launched.wait() == 0, launched.log(1)
+    first, second = launched.last(0), launched.last(1)
+    assert (first.state, first.cause) == ("stopped", "")
+    assert (second.state, second.cause) == ("stopped", "SIGTERM")
+    whole = checkpoint.whole(launched.run.checkpoints())
+    assert [path.name for path in whole] == [f"step-{first.step}"] and first.step == second.step
+    follower = Follower(launched.run)
+    follower.poll()
+    said = verdict(follower.state, launched.attempt, 2)
+    assert said == ("stopped", "stopped by SIGTERM to rank 1, with a checkpoint")
 
 
 # ---------------------------------------------------------------------------------------

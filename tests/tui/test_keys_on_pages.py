@@ -35,6 +35,7 @@ OTHERS = {
 async def test_the_page_of_logs(stage: Open) -> None:
     async with stage(110, 24, given=OTHERS) as at:
         folder = logs(at, rank0="one\n" * 60 + "two\n", rank1="a\n")
+        rundir.new_attempt(at.source.run)
         await open_page(at)
         await at.press("0")
         await at.until(lambda: "F6 follow  F7 search  F8 errors  F9 F10 logs  [ ]" in status(at))

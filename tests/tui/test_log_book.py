@@ -173,3 +173,23 @@ def test_the_end_of_a_short_log_stands_at_the_foot_where_a_long_one_was_left(
             book.scroll(1)
         last = book.picture().lines[-1].text
         assert last.endswith("one 499") and book.follows is scrolls
+
+
+def test_a_digit_without_a_log_gets_an_answer(tmp_path: Path) -> None:
+    book = a_book(tmp_path / "ranks", agent="", rank0="zero\n", rank1="one\n")
+    book.choose_number(1)
+    assert book.chosen == "rank 1" and not book.searching.said
+    book.choose_number(9)
+    assert book.chosen == "rank 1"
+    assert book.picture().status.text.strip() == "there is no log of rank 9"
+    plain = a_book(tmp_path / "plain", out="of a program\n")
+    plain.choose_number(4)
+    assert plain.picture().status.text.strip() == "there is no log 4 in the bar"
+
+
+def test_keys_of_other_attempts_are_named_where_there_are_some(tmp_path: Path) -> None:
+    book = a_book(tmp_path, rank0="zero\n")
+    assert "follow" in book.picture().status.text
+    assert "attempts" not in book.picture().status.text
+    rundir.new_attempt(rundir.list_runs(tmp_path)[0])
+    assert "[ ] attempts" in book.picture().status.text

@@ -175,12 +175,16 @@ def test_the_selection_is_an_identity_through_sections_filters_and_restarts() ->
         lambda: panel.sort_on("mem"),
         lambda: setattr(panel.filter, "text", "worker"),
         lambda: setattr(panel, "as_tree", True),
-        lambda: setattr(panel.filter, "text", "grace"),  # out of sight, and not lost
         lambda: setattr(panel.filter, "text", ""),
     ):
         change()
         panel.draw(160, 60)
         assert panel.selection == key
+    for text in ("grace", ""):  # which it does not match: then it goes on to what does
+        panel.filter.text = text
+        panel.draw(160, 60)
+        assert panel.selection == GRACE.key
+    panel._select(panel._rows.index(next(r for r in panel._rows if _is(r, 701))), 1)
     moved = msgspec.structs.replace(SUSPECT, group="leftover")
     panel.others = (*(o for o in all_kinds() if o.key != key), moved)
     panel.show(views.on_l4s(), views.NOW + 1)

@@ -195,7 +195,7 @@ class Dashboard(RunKeys, CurveKeys):
         self._arrange()
 
     def action_restore(self) -> None:
-        if self.at_processes and self.processes.filter.text:
+        if self.processes.filter.text:
             self.processes.clear_filter()
             return
         self._maximised = ""

@@ -117,8 +117,8 @@ class ProcessKeys(Screen[None]):
             self.name_keys()
             self.notify("the marked processes have ended", markup=False)
             return
-        foreign = self.processes.view.foreign
-        targets = targets_of(self.processes.chosen(), foreign=foreign)
+        view = self.processes.view
+        targets = targets_of(self.processes.chosen(), foreign=view.foreign)
         if not targets:
             self.notify("no process is selected", markup=False)
             return
@@ -129,7 +129,8 @@ class ProcessKeys(Screen[None]):
             if name and keys:
                 self.host.in_background(lambda: commands.signal(run, keys, name))
 
-        self.app.push_screen(SignalDialog(targets), answered)
+        training = view.state in ("running", "stalled")
+        self.app.push_screen(SignalDialog(targets, training=training), answered)
 
 
 def _has_role(row: Row) -> bool:

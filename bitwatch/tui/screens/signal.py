@@ -15,6 +15,7 @@ from bitwatch.attach.signals import SIGNALS
 from bitwatch.text import counted
 from bitwatch.tui import keys
 from bitwatch.tui.screens.over import Over
+from bitwatch.tui.signal_words import words
 from bitwatch.tui.targets import Target, name_cells
 from bitwatch.tui.widgets.options import Options
 
@@ -29,8 +30,10 @@ class SignalDialog(Over[str | None]):
     BINDINGS = keys.bindings("dialog", "choice")
     AUTO_FOCUS = "#signals"
 
-    def __init__(self, targets: Sequence[Target]) -> None:
+    def __init__(self, targets: Sequence[Target], *, training: bool = False) -> None:
+        """`training`: the ranks take steps, and no stop has been asked for."""
         super().__init__(classes="page")
+        self._training = training
         self._meant = [target for target in targets if not target.barred]
         self._barred = [target for target in targets if target.barred]
 
@@ -57,9 +60,12 @@ class SignalDialog(Over[str | None]):
 
     def _options(self) -> list[Option]:
         options = [Option(Content.styled("Cancel", "bold"), id=CANCEL)]
-        for name, does in SIGNALS if self._meant else ():
-            words = Content.assemble((f"{name:<{NAME_CELLS}}", "bold"), does)
-            options.append(Option(words, id=name))
+        for name, _ in SIGNALS if self._meant else ():
+            does = words(name, self._meant, training=self._training)
+            told = f"\n{'':{NAME_CELLS}}".join(does)
+            options.append(
+                Option(Content.assemble((f"{name:<{NAME_CELLS}}", "bold"), told), id=name)
+            )
         return options
 
     def _text(self) -> list[tuple[Content, int]]:
@@ -80,8 +86,8 @@ class SignalDialog(Over[str | None]):
         if self._barred:
             lines.append((Content.styled("Left alone", "bold $quiet"), 0))
         for target in self._barred[:LISTED]:
-            words = Content.assemble((target.name, "$quiet"), (f": {target.barred}", "$foreground"))
-            lines.append((words, 2))
+            barred = (target.name, "$quiet"), (f": {target.barred}", "$foreground")
+            lines.append((Content.assemble(*barred), 2))
         return lines
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

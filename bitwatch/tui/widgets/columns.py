@@ -107,7 +107,7 @@ class Columns:
 
     def _dims(self, row: Row) -> bool:
         """What stands beside the attempt is looked at by the viewer itself."""
-        return self._old and not row.group
+        return row.context or (self._old and not row.group)
 
     def _until_age(self, row: Row, tagged: bool) -> Line:
         line = Line("▌" if tagged else " ", "accent")

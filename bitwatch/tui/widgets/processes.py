@@ -134,7 +134,7 @@ class ProcessPanel(RowList):
 
     def _nothing(self) -> str:
         if self.filter.text:
-            return f"no process contains {plain(self.filter.text)!r}"
+            return f"no process contains '{plain(self.filter.text)}'"
         over = self.view.state in END_STATES
         if self.view.foreign:
             return "no process of it is known"
@@ -231,11 +231,14 @@ class ProcessPanel(RowList):
 
     def _line(self, row: Row, columns: Columns) -> Line:
         line = columns.line(row, tagged=any(key in self.tagged for key in row.keys))
-        if self.selection in row.keys:
+        if self.selection in row.keys and not row.context:
             return Line(ground="cursor-ground" if self.has_focus else "surface").join(line)
         return line
 
     # -- rows -----------------------------------------------------------------------------
+
+    def sought(self) -> str:
+        return self.filter.text
 
     def every_row(self) -> list[Row]:
         return [*self._own.values(), *self._beside]
@@ -254,17 +257,18 @@ class ProcessPanel(RowList):
 
     def _fitting(self, room: int) -> list[Heading | Row]:
         """Every process; or, without focus and room, as much joined as it takes, and every
-        heading in sight."""
-        joins: tuple[int, ...] = (0,) if self.has_focus or not self.as_tree else (0, 1, 2)
-        if len(joins) > 1 and not self.filter.text and len(self._own) > room:
-            alone = sum(row.process.role != "worker" for row in self._own.values())
-            joins = (1, 2) if alone <= room else (2,)
+        heading in sight. What a filter finds is never joined: it looks for single ones."""
+        alone = self.has_focus or not self.as_tree
+        joins: tuple[int, ...] = (0,) if alone or self.filter.text else (0, 1, 2)
+        if len(joins) > 1 and len(self._own) > room:
+            least = sum(row.process.role != "worker" for row in self._own.values())
+            joins = (1, 2) if least <= room else (2,)
         for collapse in joins:
             found = self._sections(collapse)
             rows = lines_of(found)
             if len(rows) <= room:
                 break
-        if joins == (0,):
+        if alone:
             return rows
         return rows if len(rows) <= room or len(found) == 1 else _shortened(found, room)
 
