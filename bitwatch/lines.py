@@ -259,8 +259,7 @@ def summary(seen: View) -> Iterator[str]:
     if seen.last:
         yield (
             f"  training     loss {number(seen.last.loss, 4)},"
-            f" {number(seen.last.bits_per_byte, 3)} bits per byte,"
-            f" {short(seen.last.tokens_per_s)} bits/s"
+            f" {number(seen.last.bits_per_byte, 3)} bits per byte"
         )
     if seen.evaluations:
         last = seen.evaluations[-1]

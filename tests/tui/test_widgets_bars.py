@@ -216,6 +216,13 @@ def test_another_model_than_the_one_asked_for_is_loud_at_every_width() -> None:
         assert ("679,962,626", "strong bad") in [span for line in lines for span in line.spans]
 
 
+def test_what_has_ended_has_no_speed() -> None:
+    for state in ("done", "stopped", "failed", "lost"):
+        (line,) = header(views.on_l4s(state=state, eta_s=None), 200, 1)
+        assert "bit/s" not in line and "MFU" not in line
+        assert "loss 0.0891" in line and "1.030 bits/byte" in line
+
+
 def test_a_loss_that_is_not_finite_is_said_in_bad() -> None:
     widget = Header()
     widget.show(views.on_l4s(last=views.step(5, loss=math.inf)), views.NOW)

@@ -161,10 +161,11 @@ class Header(Painted):
         if last.bits_per_byte is not None:
             bits = Line(number(last.bits_per_byte, 3), "strong text").add(" bits/byte", "quiet")
             parts.append(Part(6, bits))
-        if last.tokens_per_s is not None:
+        over = self.view.state in END_STATES  # then nothing has a speed
+        if last.tokens_per_s is not None and not over:
             unit = " tok/s" if self.view.foreign else " bit/s"
             parts.append(Part(4, Line(short(last.tokens_per_s)).add(unit, "quiet")))
-        if last.mfu is not None:
+        if last.mfu is not None and not over:
             mfu = Line("MFU ", "quiet").add(f"{100 * last.mfu:.0f}").add(" %", "quiet")
             parts.append(Part(3, mfu))
         if last.skipped:
