@@ -66,14 +66,14 @@ class Telemetry:
         """That the training goes on, and what it has lost of its place in the text."""
         if not lost:
             text = f"resumed after step {step}, at the same place of the text"
-            self.write(events.Note(rank=self.rank, text=text))
+            self.write(events.Note(rank=self.rank, step=step, text=text))
             return
         text = (
             f"resumed after step {step}: the data starts a new epoch, and some text will be seen "
             f"again ({lost})"
         )
         self.write(events.Epoch(rank=self.rank, epoch=epoch, step=step, text=text))
-        self.write(events.Note(rank=self.rank, text=text, severity="warning"))
+        self.write(events.Note(rank=self.rank, step=step, text=text, severity="warning"))
 
     def starts_anew(self, checkpoints: Path, passed_over: list[str]) -> None:
         """That there is nothing to go on from. Raises Failed when an earlier attempt has saved
@@ -90,7 +90,7 @@ class Telemetry:
                     "or start a new run"
                 )
         text = "no whole checkpoint: starting anew at step 0"
-        self.write(events.Note(rank=self.rank, text=text, severity="warning"))
+        self.write(events.Note(rank=self.rank, step=0, text=text, severity="warning"))
 
     def phase(self, name: events.PhaseName, text: str = "") -> None:
         self.write(events.Phase(rank=self.rank, name=name, text=text))

@@ -285,9 +285,11 @@ class Epoch(Record):
 
 
 class Note(Record):
-    """Something that a person must be told once, in a sentence."""
+    """Something that a person must be told once, in a sentence. `step`: that the attempt goes on
+    from, where it is about that."""
 
     rank: int = 0
+    step: int | None = None
     text: str = ""
     severity: Severity = "info"
 

@@ -32,8 +32,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     started = attempt.started or events.AttemptStarted(t=first.started or now, m=0.0)
     run_state, cause, note = _judge(state, number, now, liveness)
     run = state.journal.run
-    told = [_step_of(r) for r in ranks.values() if r.step or r.checkpoints or r.ended]
-    step = max(told) if told else _earlier_step(state)
+    told = [step for rank in ranks.values() if (step := _step_of(rank)) is not None]
+    step = max(told) if told else _kept_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
     if number in state.prepares:
         moved.append(state.prepares[number].updated)
@@ -228,17 +228,21 @@ def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float 
     return max(0.0, left * usual - max(0.0, now - first.step.t))
 
 
-def _earlier_step(state: RunState) -> int:
-    """The step that the newest attempt with any steps reached."""
-    steps = [(n, _step_of(rank)) for (n, _), rank in state.ranks.items() if rank.step]
-    return max(steps)[1] if steps else 0
+def _kept_step(state: RunState) -> int:
+    """The step that the newest attempt has to go on from, by what those before it have saved; it
+    says itself which one it is, once it knows."""
+    saved = [
+        (n, rank.checkpoints[-1].step) for (n, _), rank in state.ranks.items() if rank.checkpoints
+    ]
+    return max(saved)[1] if saved else 0
 
 
-def _step_of(rank: RankState) -> int:
+def _step_of(rank: RankState) -> int | None:
     """The newest step that a rank has told of: between two step records it may have saved
-    or ended."""
-    saved = rank.checkpoints[-1].step if rank.checkpoints else 0
-    return max(rank.step.step if rank.step else 0, saved, rank.ended.step if rank.ended else 0)
+    or ended, and before the first one it says where it goes on. None before all that."""
+    steps = [note.step for note in rank.notes if note.step is not None]
+    steps += [record.step for record in (rank.step, *rank.checkpoints[-1:], rank.ended) if record]
+    return max(steps, default=None)
 
 
 def _all(state: RunState, field: str) -> list[Any]:
