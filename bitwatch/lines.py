@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bitwatch.record import events
+from bitwatch.record import events, unwritten
 from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import counted, duration, literal, number, percent, short, size
@@ -269,6 +269,8 @@ def summary(seen: View) -> Iterator[str]:
         )
     if seen.checkpoints:
         yield f"  checkpoint   {literal(seen.checkpoints[-1].path)}"
+    if lacking := unwritten.sentence(seen.unwritten, seen.ranks, seen.state):
+        yield f"  record       {literal(lacking)}"
     yield f"  next         {next_command(seen)}"
 
 

@@ -303,6 +303,16 @@ class RankEnded(Record):
     step: int = 0
 
 
+class Unwritten(Record):
+    """How many records since `t` a rank could not write, and why; the last of them was of
+    `newest`. Stands beside its record, before the newest of them; `lost` is 0 when all is well."""
+
+    rank: int = 0
+    error: str = ""
+    lost: int = 0
+    newest: float = 0.0
+
+
 # ---------------------------------------------------------------------------------------
 # A reader's own account
 

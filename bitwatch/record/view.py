@@ -33,6 +33,8 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     run_state, cause, note = _judge(state, number, now, liveness)
     run = state.journal.run
     told = [step for rank in ranks.values() if (step := _step_of(rank)) is not None]
+    if attempt.ended and attempt.ended.step is not None:
+        told.append(attempt.ended.step)  # which may have found a checkpoint that no rank told of
     step = max(told) if told else _kept_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
     if number in state.prepares:
@@ -89,6 +91,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
         last_words={n: rank.ended for n, rank in ranks.items() if rank.ended},
+        unwritten=state.unwritten_of(number),
         exits=_exits(state, number),
         rank_steps={n: rank.step for n, rank in ranks.items() if rank.step},
         rank_firsts={n: rank.first_step for n, rank in ranks.items() if rank.first_step},
@@ -232,7 +235,7 @@ def _kept_step(state: RunState) -> int:
     """The step that the newest attempt has to go on from, by what those before it have saved; it
     says itself which one it is, once it knows."""
     saved = [
-        (n, rank.checkpoints[-1].step) for (n, _), rank in state.ranks.items() if rank.checkpoints
+        (n, rank.checkpoints[-1].step) for (n, _), rank in state.told().items() if rank.checkpoints
     ]
     return max(saved)[1] if saved else 0
 
@@ -249,7 +252,7 @@ def _all(state: RunState, field: str) -> list[Any]:
     """Rank 0's list over all attempts, in order of attempt; a step that repeats counts once,
     as the later attempt has it."""
     by_step: dict[int, Any] = {}
-    for (_, rank), rank_state in sorted(state.ranks.items()):
+    for (_, rank), rank_state in sorted(state.told().items()):
         if rank == 0:
             for record in getattr(rank_state, field):
                 by_step.pop(record.step, None)

@@ -223,6 +223,13 @@ def test_what_has_ended_has_no_speed() -> None:
         assert "loss 0.0891" in line and "1.030 bits/byte" in line
 
 
+def test_of_an_end_it_is_said_what_could_not_be_written() -> None:
+    word = events.Unwritten(rank=2, error="Disk quota exceeded", lost=7)
+    ended = header(views.on_l4s(unwritten={2: word}, state="stopped"), 120, 2)[0]
+    assert "7 records of rank 2 could not be written (Disk quota exceeded)" in ended
+    assert "could not" not in header(views.on_l4s(unwritten={2: word}), 120, 2)[0]
+
+
 def test_a_loss_that_is_not_finite_is_said_in_bad() -> None:
     widget = Header()
     widget.show(views.on_l4s(last=views.step(5, loss=math.inf)), views.NOW)
