@@ -110,7 +110,8 @@ class AsideReader:
     def read(self) -> list[codec.Any_]:
         """All that it holds; nothing while that is as before, or half written just now."""
         try:
-            with open(self.path, "rb", buffering=0) as file:
+            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # or a pipe hangs
+            with open(fd, "rb", buffering=0) as file:
                 changed_ns = os.fstat(file.fileno()).st_mtime_ns
                 if changed_ns == self._settled_ns:
                     return []

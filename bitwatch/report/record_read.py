@@ -17,12 +17,14 @@ from bitwatch.record.aside import AsideReader
 from bitwatch.record.follow import ASIDE_FILE, RANK_FILE, newest_accounts
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import JOURNAL, RECENT_STEPS, SAMPLES, RunState, Source, fold
+from bitwatch.record.unwritten import UNKNOWN
 from bitwatch.report.model import Entry, Evidence
 from bitwatch.report.record_lines import Lines
 from bitwatch.report.record_story import Story
 from bitwatch.report.record_timeline import Sampled, Timeline, kind_of
 from bitwatch.report.record_words import words
 from bitwatch.report.when import sane
+from bitwatch.text import literal
 
 STEP = b'{"kind":"step"'  # how a step record begins, as we write it
 NOT_FINITE = b'"nonfinite"'
@@ -87,9 +89,10 @@ class Record:
         fold(self.state, source, told)
         word = self.state.unwritten_of(source.attempt).get(source.rank)
         if word is not None:
+            name = self.source(self.run.rank(source.attempt, source.rank))
             self.notes.append(
-                f"{self.source(self.run.rank(source.attempt, source.rank))}: lacks {word.lost:,} "
-                f"records that could not be written ({word.error or 'nobody knows why'}); only the newest of them are known"
+                f"{name}: lacks {word.lost:,} records that could not be written "
+                f"({literal(word.error) or UNKNOWN}); only the newest of them are known"
             )
 
     def _read(self, path: Path, source: Source) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bitwatch.attach.recording import Recording
 from bitwatch.listing import row
 from bitwatch.record import events, rundir
 from bitwatch.record.aside import PLACE_BYTES, Aside, AsideReader
@@ -180,6 +181,11 @@ def test_a_rank_at_a_limit_says_so_and_tells_all_it_can_when_there_is_room_again
     assert "of rank 0 could not be written (File too large)" in row(run).note
     assert capfd.readouterr().err.count("what cannot be written from now on is lost") == 1
     lost = seen.unwritten[0].lost
+    story = Recording(run)  # a replay shows it as it was seen then
+    assert story.fold_to(280.0)
+    assert story.state.told()[1, 0].step.step < 199 and story.state.unwritten_of(1)
+    assert story.fold_to(story.end)
+    assert view(story.state, story.end, LIVE).step == 199
 
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
