@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bitwatch.record import events
+from bitwatch.record import events, unwritten
 from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import counted, duration, literal, number, percent, short, size
@@ -259,8 +259,7 @@ def summary(seen: View) -> Iterator[str]:
     if seen.last:
         yield (
             f"  training     loss {number(seen.last.loss, 4)},"
-            f" {number(seen.last.bits_per_byte, 3)} bits per byte,"
-            f" {short(seen.last.tokens_per_s)} bits/s"
+            f" {number(seen.last.bits_per_byte, 3)} bits per byte"
         )
     if seen.evaluations:
         last = seen.evaluations[-1]
@@ -270,6 +269,8 @@ def summary(seen: View) -> Iterator[str]:
         )
     if seen.checkpoints:
         yield f"  checkpoint   {literal(seen.checkpoints[-1].path)}"
+    if lacking := unwritten.sentence(seen.unwritten, seen.ranks, seen.state):
+        yield f"  record       {literal(lacking)}"
     if not seen.gone:  # no command knows of it then
         yield f"  next         {next_command(seen)}"
 

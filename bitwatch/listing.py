@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from bitwatch.record import rundir
+from bitwatch.record import rundir, unwritten
 from bitwatch.record.events import State
 from bitwatch.record.follow import Follower
 from bitwatch.record.rundir import RunDir
@@ -47,6 +47,7 @@ def row(run: RunDir) -> Row:
     follower.poll()
     seen = view(follower.state, time.time(), follower.liveness())
     note, host, created = seen.note, "", seen.started
+    lacking = unwritten.sentence(seen.unwritten, seen.ranks, seen.state)
     if seen.foreign:
         note = "; ".join(part for part in (WATCHED, note, seen.cause) if part)
     name = seen.name
@@ -69,7 +70,7 @@ def row(run: RunDir) -> Row:
         host=host,
         dir=str(run.path),
         supervisor=seen.supervisor,
-        note=note or seen.cause,
+        note=note or "; ".join(part for part in (seen.cause, lacking) if part),
     )
 
 

@@ -1,12 +1,13 @@
 """A rank's voice: its log, its records, and the means between two step records.
 
 Starts before torch is imported, so that a rank is known from its first instant; imports
-only what is light. A record that cannot be written (a full disk) is lost and counted: it
-must never stop the training.
+only what is light. A record that cannot be written (a full disk, a quota) must never stop the
+training: the newest of what was lost, and how much it was, is told beside the record.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bitwatch.record import events
+from bitwatch.record.aside import Aside
 from bitwatch.record.journal import JournalWriter, read_all
 from bitwatch.record.kernel import own_starttime
 from bitwatch.record.rundir import RunDir
@@ -35,9 +37,41 @@ class Telemetry:
         self.rank = rank
         self.step = 0  # the last whole one, for the rank's last word
         self._journal = JournalWriter(run.rank(attempt, rank), run.reserve)
+        self._aside = Aside(run.unwritten(attempt, rank), rank)
 
     def write(self, record: events.Record) -> None:
-        self._journal.write(record)
+        if not (self._catch_up() and self._journal.write(record)):
+            self._lose(record)
+
+    def _lose(self, record: events.Record) -> None:
+        """The training goes on. Who watches learns of it, and the log says it once."""
+        begins = not self._aside.holds
+        self._aside.hold(record, self._journal.error)
+        if begins:
+            text = (
+                f"rank {self.rank}: {self._journal.path}: {self._journal.error}: what cannot be "
+                "written from now on is lost; the training goes on\n"
+            )
+            with contextlib.suppress(OSError):  # nor is there room in the log, perhaps
+                os.write(sys.stderr.fileno(), text.encode(errors="replace"))
+
+    def _catch_up(self) -> bool:
+        """Whether the record lacks nothing that can still be written: the newest of what was lost
+        comes into it, and a word about the rest."""
+        if not self._aside.holds:
+            return True
+        for record in self._aside.held():
+            if not self._journal.write(record):
+                return False
+            self._aside.drop(record)
+        word = self._aside.word
+        if word.lost:
+            since = time.strftime("%H:%M:%S", time.localtime(word.t))
+            text = f"rank {self.rank} could not write {word.lost:,} records since {since} ({word.error})"
+            if not self._journal.write(events.Note(rank=self.rank, text=text)):
+                return False
+        self._aside.clear()
+        return True
 
     def peers(self, ranks: int) -> list[tuple[int, int]]:
         """Pid and start time of the other ranks, by their own first words."""
@@ -66,14 +100,14 @@ class Telemetry:
         """That the training goes on, and what it has lost of its place in the text."""
         if not lost:
             text = f"resumed after step {step}, at the same place of the text"
-            self.write(events.Note(rank=self.rank, text=text))
+            self.write(events.Note(rank=self.rank, step=step, text=text))
             return
         text = (
             f"resumed after step {step}: the data starts a new epoch, and some text will be seen "
             f"again ({lost})"
         )
         self.write(events.Epoch(rank=self.rank, epoch=epoch, step=step, text=text))
-        self.write(events.Note(rank=self.rank, text=text, severity="warning"))
+        self.write(events.Note(rank=self.rank, step=step, text=text, severity="warning"))
 
     def starts_anew(self, checkpoints: Path, passed_over: list[str]) -> None:
         """That there is nothing to go on from. Raises Failed when an earlier attempt has saved
@@ -90,14 +124,17 @@ class Telemetry:
                     "or start a new run"
                 )
         text = "no whole checkpoint: starting anew at step 0"
-        self.write(events.Note(rank=self.rank, text=text, severity="warning"))
+        self.write(events.Note(rank=self.rank, step=0, text=text, severity="warning"))
 
     def phase(self, name: events.PhaseName, text: str = "") -> None:
         self.write(events.Phase(rank=self.rank, name=name, text=text))
 
     def ended(self, state: events.EndState, cause: str = "") -> None:
         word = events.RankEnded(rank=self.rank, state=state, cause=cause, step=self.step)
-        self._journal.write(word, last_word=True)
+        if self._journal.write(word, last_word=True):
+            self._catch_up()  # what was kept for this may be room enough
+        else:
+            self._lose(word)
         self._journal.close()
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bitwatch.record import codec, events
-from bitwatch.record.follow import RANK_FILE, READER_FILE
+from bitwatch.record.follow import ASIDE_FILE, RANK_FILE, READER_FILE
 from bitwatch.record.journal import JournalReader
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.series import Series
@@ -237,6 +237,8 @@ def streams(run: RunDir) -> list[Stream]:
         for name in _names(folder):
             if match := RANK_FILE.fullmatch(name):
                 files[Source("rank", attempt, int(match[1]))] = [(0, folder / name)]
+            elif match := ASIDE_FILE.fullmatch(name):
+                files[Source("unwritten", attempt, int(match[1]))] = [(0, folder / name)]
         for name in _names(folder / "readers"):
             if match := READER_FILE.fullmatch(name):
                 source = Source("reader", attempt, name=match[1])

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bitwatch.record import events
+from bitwatch.record import events, unwritten
 from bitwatch.record.state import AttemptState, RunState
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def alerts(
         *leftovers(recorded(liveness.leftovers), number, now),
         *_relaunch(state, number, ended),
         *_unwatched(state, number, liveness),
-        *_unmeasured(state, number, ended[0], liveness, now),
+        *(
+            _unwritten(state, number, ended[0])
+            or _unmeasured(state, number, ended[0], liveness, now)
+        ),
     ]
 
 
@@ -126,6 +129,17 @@ def _unwatched(state: RunState, number: int, liveness: Liveness) -> Iterator[eve
     )
 
 
+def _unwritten(state: RunState, number: int, word: events.State) -> list[events.Alert]:
+    """Ranks that cannot write. A supervisor finds it too, and may be as little able to say so."""
+    if not _is_open(state, number) or word in ("done", "failed", "stopped", "lost"):
+        return []
+    attempt = state.journal.attempts.get(number, AttemptState())
+    ranks = state.ranks_of(number)
+    steps = {rank: told.step.step for rank, told in ranks.items() if told.step}
+    expected = attempt.started.ranks if attempt.started else len(ranks)
+    return list(unwritten.alerts(state.unwritten_of(number), steps, expected, word, number))
+
+
 def _unmeasured(
     state: RunState, number: int, word: events.State, liveness: Liveness, now: float
 ) -> Iterator[events.Alert]:
@@ -199,7 +213,7 @@ def _relaunch(
 
 
 def _kept(state: RunState) -> str:
-    saved = [rank.checkpoints[-1] for rank in state.ranks.values() if rank.checkpoints]
+    saved = [rank.checkpoints[-1] for rank in state.told().values() if rank.checkpoints]
     if not saved:
         return "there is no checkpoint yet"
     newest = max(saved, key=lambda checkpoint: checkpoint.t)

@@ -36,6 +36,7 @@ Any_ = (
     | events.Epoch
     | events.Note
     | events.RankEnded
+    | events.Unwritten
     | events.Reader
 )
 

@@ -285,9 +285,11 @@ class Epoch(Record):
 
 
 class Note(Record):
-    """Something that a person must be told once, in a sentence."""
+    """Something that a person must be told once, in a sentence. `step`: that the attempt goes on
+    from, where it is about that."""
 
     rank: int = 0
+    step: int | None = None
     text: str = ""
     severity: Severity = "info"
 
@@ -300,6 +302,16 @@ class RankEnded(Record):
     state: EndState = "failed"
     cause: str = ""
     step: int = 0
+
+
+class Unwritten(Record):
+    """How many records since `t` a rank could not write, and why; the last of them was of
+    `newest`. Stands beside its record, before the newest of them; `lost` is 0 when all is well."""
+
+    rank: int = 0
+    error: str = ""
+    lost: int = 0
+    newest: float = 0.0
 
 
 # ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bitwatch.record import codec, events, kernel, rundir
+from bitwatch.record.aside import AsideReader
 from bitwatch.record.journal import JournalReader
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.sampled import Decoder
@@ -28,6 +29,7 @@ LOOK_S = 1.0  # how often a screen looks for files that were not there before
 GLANCE_BYTES = 64 << 10
 READER_FILE = re.compile(r"(\d+-[a-z]+-\d+)-(\d+)\.jsonl")
 RANK_FILE = re.compile(r"rank(\d+)\.jsonl")
+ASIDE_FILE = re.compile(r"rank(\d+)\.unwritten")
 
 
 class Liveness(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ class Follower:
         self.gpu_past: GpuPast | None = None
         self._glance = glance
         self._newest_first = newest_first
-        self._readers: dict[Source, JournalReader] = {}
+        self._readers: dict[Source, JournalReader | AsideReader] = {}
         self._found: list[tuple[Source, Path]] = []
         self._found_in: dict[Path, list[str]] = {}  # the names of which `_found` was made
         self._look_next = 0.0
@@ -84,7 +86,10 @@ class Follower:
         reader = self._readers.get(source)
         if reader is None or (reader.path is not path and reader.path != path):
             decode = Decoder().decode if source == SAMPLES else codec.decode
-            reader = JournalReader(path, self._ends(source), decode)
+            if source.kind == "unwritten":
+                reader = AsideReader(path)
+            else:
+                reader = JournalReader(path, self._ends(source), decode)
             self._readers[source] = reader
         began = reader.offset > 0
         for records in reader.batches():
@@ -186,6 +191,8 @@ class Follower:
                 match = RANK_FILE.fullmatch(name)
                 if match:
                     found.append((Source("rank", attempt, int(match[1])), folder / name))
+                elif match := ASIDE_FILE.fullmatch(name):
+                    found.append((Source("unwritten", attempt, int(match[1])), folder / name))
                 elif name == self.run.prepare(attempt).name:
                     found.append((Source("prepare", attempt), folder / name))
                 elif name == self.run.history(attempt).name and not self._glance:

@@ -22,7 +22,8 @@ class JournalWriter:
     """Appends records to one file.
 
     `write` returns False when the line could not be written whole (a full disk): nothing
-    already written is touched, and the next record starts on a line of its own. A `last_word`
+    already written is touched, and the next record starts on a line of its own; `error` says why
+    the last one of these was not. A `last_word`
     that finds the disk full gives up the run's `reserve` for itself: how a run ended must be
     in its record, above all when a full disk is the cause. `heard` is called with every record,
     also with what the disk had no room for.
@@ -41,6 +42,7 @@ class JournalWriter:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._torn = _last_byte(self._fd) not in (b"", b"\n")
         self.lost = 0
+        self.error = ""
 
     def write(self, record: events.Record, *, last_word: bool = False) -> bool:
         line = codec.encode(record)
@@ -55,15 +57,19 @@ class JournalWriter:
         return whole
 
     def _append(self, line: bytes) -> bool:
-        """One write; what it leaves torn is ended by a newline before the next."""
+        """One write, and where that was cut short another, which says why. What is left torn is
+        ended by a newline before the next."""
         if self._torn:
             line = b"\n" + line
+        written = 0
         try:
             written = os.write(self._fd, line)
-        except OSError:
-            return False
-        self._torn = written < len(line)
-        return not self._torn
+            if written < len(line):
+                written += os.write(self._fd, line[written:])
+        except OSError as error:
+            self.error = error.strerror or str(error)
+        self._torn = written < len(line) and (self._torn or written > 0)
+        return written == len(line)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -109,6 +109,10 @@ class RunDir:
     def rank(self, n: int, rank: int) -> Path:
         return self.attempt(n) / f"rank{rank}.jsonl"
 
+    def unwritten(self, n: int, rank: int) -> Path:
+        """Where a rank tells what its record has no room for (see `aside`)."""
+        return self.attempt(n) / f"rank{rank}.unwritten"
+
     def history(self, n: int) -> Path:
         """Steps of a log that were printed before anybody watched it: fewer than there were."""
         return self.attempt(n) / "history.jsonl"

@@ -75,6 +75,7 @@ class View(msgspec.Struct, kw_only=True):
     rank_firsts: dict[int, events.Step] = {}
     log_every: int = 1
     last_words: dict[int, events.RankEnded] = {}
+    unwritten: dict[int, events.Unwritten] = {}  # by rank: what its record lacks just now
     exits: list[events.ProcessExit] = []
     processes: list[ProcessRow] = []
     sampled: float | None = None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bitwatch.record import codec, curves, events
+from bitwatch.record import codec, curves, events, unwritten
 from bitwatch.record.gpu_history import GpuHistory
 from bitwatch.record.joined import Joined
 from bitwatch.record.series import Series
@@ -25,9 +25,9 @@ RECENT_STEPS = 64  # step records kept whole: for the median step time, and for 
 
 
 class Source(NamedTuple):
-    """Which file a record came from. `kind`: journal, samples, prepare, rank, history or reader.
-    `name`: of a reader; of a file of samples that is read in its order, by which a clock that was
-    set back is noticed."""
+    """Which file a record came from. `kind`: journal, samples, prepare, rank, unwritten, history or
+    reader. `name`: of a reader; of a file of samples that is read in its order, by which a clock
+    that was set back is noticed."""
 
     kind: str
     attempt: int = 0
@@ -58,6 +58,13 @@ class RankState(msgspec.Struct):
     curves: dict[str, Series] = {}  # the other curves, of rank 0 alone, by name
     evaluations: list[events.Evaluation] = []
     checkpoints: list[events.Checkpoint] = []
+
+
+class Beside(msgspec.Struct):
+    """What a rank could not write into its record, and the newest of it."""
+
+    word: events.Unwritten
+    told: RankState
 
 
 class AttemptState(msgspec.Struct):
@@ -106,6 +113,7 @@ class RunState(msgspec.Struct):
     samples: SampleState = msgspec.field(default_factory=SampleState)
     prepares: dict[int, PrepareState] = {}
     ranks: dict[tuple[int, int], RankState] = {}
+    unwritten: dict[tuple[int, int], Beside] = {}
     readers: dict[tuple[int, str, int, int], events.Reader] = {}
     gpu_history: GpuHistory = msgspec.field(default_factory=GpuHistory)  # of journal and samples
 
@@ -115,7 +123,21 @@ class RunState(msgspec.Struct):
         return max(numbers, default=0)
 
     def ranks_of(self, attempt: int) -> dict[int, RankState]:
-        return {rank: state for (n, rank), state in sorted(self.ranks.items()) if n == attempt}
+        return {rank: state for (n, rank), state in sorted(self.told().items()) if n == attempt}
+
+    def told(self) -> dict[tuple[int, int], RankState]:
+        """All ranks of all attempts, with what they could not write into their records."""
+        if not self.unwritten:
+            return self.ranks
+        found = dict(self.ranks)
+        for key, beside in self.unwritten.items():
+            rank = self.ranks.get(key, RankState())
+            found[key] = unwritten.joined(rank, beside.told, beside.word)
+        return found
+
+    def unwritten_of(self, attempt: int) -> dict[int, events.Unwritten]:
+        """Of the ranks of an attempt whose records lack something just now."""
+        return {rank: one.word for (n, rank), one in self.unwritten.items() if n == attempt}
 
     def readers_of(self, attempt: int) -> list[events.Reader]:
         """The newest account of every reader of an attempt, by loader, rank and worker."""
@@ -151,6 +173,9 @@ def fold(state: RunState, source: Source, records: Iterable[codec.Any_]) -> None
                 _rank(rank, record)
         _steps(rank, steps)
         curves.extend(rank.loss, rank.curves if source.rank == 0 else None, steps)
+    elif source.kind == "unwritten":
+        for record in records:
+            _unwritten(state, (source.attempt, source.rank), record)
     elif source.kind == "history":
         rank = state.ranks.setdefault((source.attempt, source.rank), RankState())
         steps = []
@@ -270,6 +295,19 @@ def _steps(state: RankState, steps: list[events.Step]) -> None:
         state.first_step = state.first_step or news[0]
         state.step = newest
         state.recent = [*state.recent, *news[-RECENT_STEPS:]][-RECENT_STEPS:]
+
+
+def _unwritten(state: RunState, key: tuple[int, int], record: codec.Any_) -> None:
+    """The word begins anew: what follows it is all that is told beside the record."""
+    if isinstance(record, events.Unwritten):
+        state.unwritten.pop(key, None)
+        if record.lost:
+            state.unwritten[key] = Beside(word=record, told=RankState())
+    elif beside := state.unwritten.get(key):
+        if isinstance(record, events.Step):
+            _steps(beside.told, [record])
+        else:
+            _rank(beside.told, record)
 
 
 def _past(state: RankState, record: codec.Any_) -> None:

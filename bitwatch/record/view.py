@@ -32,8 +32,10 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
     started = attempt.started or events.AttemptStarted(t=first.started or now, m=0.0)
     run_state, cause, note = _judge(state, number, now, liveness)
     run = state.journal.run
-    told = [_step_of(r) for r in ranks.values() if r.step or r.checkpoints or r.ended]
-    step = max(told) if told else _earlier_step(state)
+    told = [step for rank in ranks.values() if (step := _step_of(rank)) is not None]
+    if attempt.ended and attempt.ended.step is not None:
+        told.append(attempt.ended.step)  # which may have found a checkpoint that no rank told of
+    step = max(told) if told else _kept_step(state)
     moved = [r.updated for r in ranks.values() if r.updated]
     if number in state.prepares:
         moved.append(state.prepares[number].updated)
@@ -89,6 +91,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         plan=attempt.planned.plan if attempt.planned else {},
         readers=state.readers_of(number),
         last_words={n: rank.ended for n, rank in ranks.items() if rank.ended},
+        unwritten=state.unwritten_of(number),
         exits=_exits(state, number),
         rank_steps={n: rank.step for n, rank in ranks.items() if rank.step},
         rank_firsts={n: rank.first_step for n, rank in ranks.items() if rank.first_step},
@@ -229,24 +232,28 @@ def _eta(first: RankState, started: events.AttemptStarted, now: float) -> float 
     return max(0.0, left * usual - max(0.0, now - first.step.t))
 
 
-def _earlier_step(state: RunState) -> int:
-    """The step that the newest attempt with any steps reached."""
-    steps = [(n, _step_of(rank)) for (n, _), rank in state.ranks.items() if rank.step]
-    return max(steps)[1] if steps else 0
+def _kept_step(state: RunState) -> int:
+    """The step that the newest attempt has to go on from, by what those before it have saved; it
+    says itself which one it is, once it knows."""
+    saved = [
+        (n, rank.checkpoints[-1].step) for (n, _), rank in state.told().items() if rank.checkpoints
+    ]
+    return max(saved)[1] if saved else 0
 
 
-def _step_of(rank: RankState) -> int:
+def _step_of(rank: RankState) -> int | None:
     """The newest step that a rank has told of: between two step records it may have saved
-    or ended."""
-    saved = rank.checkpoints[-1].step if rank.checkpoints else 0
-    return max(rank.step.step if rank.step else 0, saved, rank.ended.step if rank.ended else 0)
+    or ended, and before the first one it says where it goes on. None before all that."""
+    steps = [note.step for note in rank.notes if note.step is not None]
+    steps += [record.step for record in (rank.step, *rank.checkpoints[-1:], rank.ended) if record]
+    return max(steps, default=None)
 
 
 def _all(state: RunState, field: str) -> list[Any]:
     """Rank 0's list over all attempts, in order of attempt; a step that repeats counts once,
     as the later attempt has it."""
     by_step: dict[int, Any] = {}
-    for (_, rank), rank_state in sorted(state.ranks.items()):
+    for (_, rank), rank_state in sorted(state.told().items()):
         if rank == 0:
             for record in getattr(rank_state, field):
                 by_step.pop(record.step, None)

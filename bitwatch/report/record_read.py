@@ -13,15 +13,18 @@ from pathlib import Path
 import msgspec
 
 from bitwatch.record import codec, events
-from bitwatch.record.follow import RANK_FILE, newest_accounts
+from bitwatch.record.aside import AsideReader
+from bitwatch.record.follow import ASIDE_FILE, RANK_FILE, newest_accounts
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.state import JOURNAL, RECENT_STEPS, SAMPLES, RunState, Source, fold
+from bitwatch.record.unwritten import UNKNOWN
 from bitwatch.report.model import Entry, Evidence
 from bitwatch.report.record_lines import Lines
 from bitwatch.report.record_story import Story
 from bitwatch.report.record_timeline import Sampled, Timeline, kind_of
 from bitwatch.report.record_words import words
 from bitwatch.report.when import sane
+from bitwatch.text import literal
 
 STEP = b'{"kind":"step"'  # how a step record begins, as we write it
 NOT_FINITE = b'"nonfinite"'
@@ -66,6 +69,8 @@ class Record:
                 path = folder / name
                 if match := RANK_FILE.fullmatch(name):
                     self._read(path, Source("rank", attempt, int(match[1])))
+                elif match := ASIDE_FILE.fullmatch(name):
+                    self._read_aside(path, Source("unwritten", attempt, int(match[1])))
                 elif name == self.run.prepare(attempt).name:
                     self._read(path, Source("prepare", attempt))
                 elif name == self.run.history(attempt).name:
@@ -75,6 +80,20 @@ class Record:
                 self._read(path, Source("reader", attempt, name=name))
         if newest := max(_names(self.run.samples), default=""):
             self._read(self.run.samples / newest, SAMPLES)
+
+    def _read_aside(self, path: Path, source: Source) -> None:
+        """What a rank told beside its record; nearly always nothing."""
+        told = AsideReader(path).read()
+        for record in told:
+            record.t = sane(record.t) or 0.0
+        fold(self.state, source, told)
+        word = self.state.unwritten_of(source.attempt).get(source.rank)
+        if word is not None:
+            name = self.source(self.run.rank(source.attempt, source.rank))
+            self.notes.append(
+                f"{name}: lacks {word.lost:,} records that could not be written "
+                f"({literal(word.error) or UNKNOWN}); only the newest of them are known"
+            )
 
     def _read(self, path: Path, source: Source) -> None:
         lines = Lines(path, _ends_bytes(source))

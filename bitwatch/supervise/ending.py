@@ -18,7 +18,7 @@ from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir, RunDirError
 from bitwatch.record.state import RunState
 from bitwatch.record.view import is_echo, verdict, view
-from bitwatch.supervise import escalation, reaper
+from bitwatch.supervise import escalation, reaper, saved, stopping
 from bitwatch.supervise.reaper import Exit
 from bitwatch.text import literal
 
@@ -60,7 +60,9 @@ def judge(
     missing = "left a last word" if len(silent) == ranks else "left no last word"
     if agent and (agent.signal is not None or agent.status):
         return "failed", f"torchrun {_agent(agent)}; {who} {missing}"
-    return "lost", f"torchrun ended ({reaper.describe(agent)}); {who} {missing}"
+    lost: events.EndState = "lost"
+    cause = f"torchrun ended ({reaper.describe(agent)}); {who} {missing}"
+    return saved.end(state, attempt, agent) or (lost, cause)
 
 
 def is_over(state: RunState, attempt: int) -> bool:
@@ -111,7 +113,8 @@ def of_the_dead(run: RunDir, follower: Follower, attempt: int) -> tuple[events.E
     nobody = all(process.role == "supervisor" for process in began) and not state.ranks_of(attempt)
     if nobody and not alive.elsewhere:
         return "lost", "its supervisor died before it could start torchrun"
-    return "lost", seen.cause
+    asked = stopping.read(run, attempt)
+    return saved.end(state, attempt, None, asked) or ("lost", seen.cause)
 
 
 def _silent(state: RunState, attempt: int, ranks: int) -> list[int]:
@@ -137,8 +140,10 @@ def write(
     agent: str,
 ) -> bool:
     """attempt-ended, run-ended and exit.json. Whether the journal has the end of the attempt."""
-    ranks = state.ranks_of(attempt).values()
-    step = max((rank.step.step for rank in ranks if rank.step), default=None)
+    steps = [rank.step.step for rank in state.ranks_of(attempt).values() if rank.step]
+    if kept := saved.newest(state, attempt):
+        steps.append(kept.step)
+    step = max(steps, default=None)
     word, cause = ended
     end = events.AttemptEnded(attempt=attempt, state=word, cause=cause, step=step)
     whole = journal.write(end, last_word=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bitwatch.record import events
+from bitwatch.record import events, unwritten
 from bitwatch.record.view import View
 from bitwatch.text import clock
 
@@ -20,6 +20,10 @@ def stale(view: View, now: float) -> Iterator[events.Alert]:
     """Ranks take every step together: who tells of none while another one tells of five works, but
     cannot write. Who has ended, and a training of which only one file is known, is not meant."""
     if view.foreign or view.state not in STATES:
+        return
+    if view.unwritten:  # these say so themselves
+        steps = {rank: step.step for rank, step in view.rank_steps.items()}
+        yield from unwritten.alerts(view.unwritten, steps, view.ranks, view.state, view.attempt)
         return
     telling = max(view.rank_steps.values(), key=lambda step: (step.step, step.t), default=None)
     if telling is None:

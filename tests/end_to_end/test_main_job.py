@@ -77,7 +77,6 @@ def test_the_lines_tell_the_whole_story(first: tuple[str, str, dict[str, Any]]) 
     for word in (
         "loss",
         "bits per byte",
-        "bits/s",
         "step-60",
         f"bitwatch run --resume {row['run']}",
     ):

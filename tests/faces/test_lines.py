@@ -84,6 +84,15 @@ def test_the_summary_ends_with_the_command_to_type_next() -> None:
     assert next_command(View(run="r", state="stopped")) == "bitwatch run --resume r"
 
 
+def test_of_an_end_no_speed_is_told_but_what_could_not_be_written() -> None:
+    lacking = {0: events.Unwritten(error="Disk quota exceeded", lost=9)}
+    ended = seen(last=step(10, tokens_per_s=2.7e3), unwritten=lacking)
+    ended.state = "stopped"
+    said = "\n".join(summary(ended))
+    assert "5.770 bits per byte\n" in said and "bits/s" not in said
+    assert "record       9 records of rank 0 could not be written (Disk quota exceeded)" in said
+
+
 def test_a_narrow_terminal_gets_narrow_lines() -> None:
     long = "eight of sixteen readers idle, and every rank reads everything " * 3
     alert = events.Alert(id="x", text=long.strip(), next=long.strip())

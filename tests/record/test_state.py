@@ -259,5 +259,21 @@ def test_a_resumed_run_counts_a_repeated_step_once() -> None:
     assert [attempt for attempt, _ in seen.loss] == [1, 2]
 
 
+def test_an_attempt_without_a_step_stands_where_it_can_go_on_from() -> None:
+    run = a_run()
+    run[JOURNAL].append(events.AttemptEnded(attempt=1, state="failed", step=50, t=955.0))
+    run[JOURNAL].append(started(2, 960.0))
+    assert view(folded(run), NOW, LIVE).step == 0  # nothing was saved
+    run[Source("rank", 1, 0)].append(events.Checkpoint(step=40, t=940.0))
+    assert view(folded(run), NOW, LIVE).step == 40
+    second = Source("rank", 2, 0)
+    run[second] = [events.Phase(name="start", t=961.0)]
+    assert view(folded(run), NOW, LIVE).step == 40
+    run[second].append(events.Note(text="that is damaged: starting anew", step=0, t=962.0))
+    assert view(folded(run), NOW, LIVE).step == 0
+    run[second].append(events.Step(step=1, t=970.0))
+    assert view(folded(run), NOW, LIVE).step == 1
+
+
 def test_the_view_can_be_written_as_json() -> None:
     assert msgspec.json.encode(view(folded(a_run()), NOW, LIVE))

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from bitwatch.record import events, rundir
+from bitwatch.record.aside import Aside
 from bitwatch.record.journal import JournalWriter
 from tests.report.runs import (
     BEGAN,
@@ -42,6 +43,23 @@ def test_lines_that_are_no_records_are_counted_and_cost_nothing_else(tmp_path: P
     assert any("rank0.jsonl: its last line is torn" in note for note in found.notes)
     assert any("rank1.jsonl: is no plain file" in note for note in found.notes)
     assert places(of(found, "failed")) == [("journal.jsonl", 7)]
+
+
+def test_what_a_rank_could_not_write_is_said_and_its_last_word_counts(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    journal(run, started())
+    says(run, 0, *steps(0, 40))
+    place = Aside(run.unwritten(1, 0), 0)
+    for step in (41, 42):
+        place.hold(events.Step(step=step, t=BEGAN + step), "Disk quota exceeded")
+    word = events.RankEnded(state="failed", cause="KeyError: 'x' (a.py:1)", t=BEGAN + 43.0)
+    place.hold(word, "Disk quota exceeded")
+    found = report(run)
+    assert (
+        "rank0.jsonl: lacks 3 records that could not be written (Disk quota exceeded)"
+        in " ".join(found.notes)
+    )
+    assert "KeyError: 'x'" in " ".join(finding.title for finding in found.findings)
 
 
 def test_impossible_values_in_a_record_do_not_stop_a_report(tmp_path: Path) -> None:

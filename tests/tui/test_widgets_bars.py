@@ -216,6 +216,20 @@ def test_another_model_than_the_one_asked_for_is_loud_at_every_width() -> None:
         assert ("679,962,626", "strong bad") in [span for line in lines for span in line.spans]
 
 
+def test_what_has_ended_has_no_speed() -> None:
+    for state in ("done", "stopped", "failed", "lost"):
+        (line,) = header(views.on_l4s(state=state, eta_s=None), 200, 1)
+        assert "bit/s" not in line and "MFU" not in line
+        assert "loss 0.0891" in line and "1.030 bits/byte" in line
+
+
+def test_of_an_end_it_is_said_what_could_not_be_written() -> None:
+    word = events.Unwritten(rank=2, error="Disk quota exceeded", lost=7)
+    ended = header(views.on_l4s(unwritten={2: word}, state="stopped"), 120, 2)[0]
+    assert "7 records of rank 2 could not be written (Disk quota exceeded)" in ended
+    assert "could not" not in header(views.on_l4s(unwritten={2: word}), 120, 2)[0]
+
+
 def test_a_loss_that_is_not_finite_is_said_in_bad() -> None:
     widget = Header()
     widget.show(views.on_l4s(last=views.step(5, loss=math.inf)), views.NOW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
+from bitwatch.record import unwritten
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import duration, number, short
 from bitwatch.tui import model
@@ -112,9 +113,10 @@ class Header(Painted):
     def _words(self) -> Line:
         """What a state does not say: the phase that makes one wait, or the cause of an end."""
         view = self.view
+        over = view.state in END_STATES
         if view.note and view.supervisor == "gone":
             return Line("▲ ", "warning").add(plain(view.note), "warning")
-        if view.cause and view.state in END_STATES:
+        if view.cause and over:
             return Line(plain(view.cause), "bad" if view.state in ("failed", "lost") else "quiet")
         if view.phase and view.phase != "train":
             line = Line(
@@ -125,6 +127,9 @@ class Header(Painted):
             if view.phase_progress is not None:
                 line.add(f" {100 * view.phase_progress:.0f}").add(" %", "quiet")
             return line
+        if view.unwritten and over and not view.note:  # while it goes on, an alert says so
+            words = unwritten.sentence(view.unwritten, view.ranks, view.state)
+            return Line(plain(words), "quiet")
         return Line(plain(view.note), "quiet")
 
     def _at_right(self) -> Line:
@@ -161,10 +166,11 @@ class Header(Painted):
         if last.bits_per_byte is not None:
             bits = Line(number(last.bits_per_byte, 3), "strong text").add(" bits/byte", "quiet")
             parts.append(Part(6, bits))
-        if last.tokens_per_s is not None:
+        over = self.view.state in END_STATES  # then nothing has a speed
+        if last.tokens_per_s is not None and not over:
             unit = " tok/s" if self.view.foreign else " bit/s"
             parts.append(Part(4, Line(short(last.tokens_per_s)).add(unit, "quiet")))
-        if last.mfu is not None:
+        if last.mfu is not None and not over:
             mfu = Line("MFU ", "quiet").add(f"{100 * last.mfu:.0f}").add(" %", "quiet")
             parts.append(Part(3, mfu))
         if last.skipped:
