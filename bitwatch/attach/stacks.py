@@ -10,6 +10,7 @@ import time
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import codec, events, rundir
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import END_STATES, View
@@ -90,7 +91,7 @@ def foreign(view: View) -> list[Target]:
 
 def _start(run: RunDir, attempt: int, rank: int) -> events.ProcessStart | None:
     try:
-        with open(run.rank(attempt, rank), "rb") as file:
+        with small.opened(run.rank(attempt, rank)) as file:
             lines = file.read(BEGIN_BYTES).splitlines()
     except OSError:
         return None
