@@ -60,9 +60,13 @@ class Looks(App[None]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables_of(self.current_theme)
 
-    def complain(self, sentences: Iterable[str]) -> None:
-        for text in sentences:
-            self.notify(text, severity="warning", timeout=10, markup=False)
+    def complain(self, about_themes: Sequence[str]) -> None:
+        """In one toast: the page of themes has every sentence."""
+        key = keys.name("theme")
+        words = f"{len(about_themes)} themes are not right: {key} says why"
+        if about_themes:
+            said = words if len(about_themes) > 1 else about_themes[0]
+            self.notify(said, severity="warning", timeout=8, markup=False)
 
     # -- the shell below --------------------------------------------------------------------
 
@@ -109,8 +113,8 @@ class Looks(App[None]):
         found, complaints = load()
         for each in found:
             self.register_theme(each)
-        self.push_screen(Themes(found), self.take_theme)
-        self.complain(complaints)
+        self.clear_notifications()  # what a toast says of them stands on the page, and in its way
+        self.push_screen(Themes(found, complaints), self.take_theme)
 
     # -- help and palette -------------------------------------------------------------------
 
