@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from bitwatch import small
+
 
 class ConfigError(Exception):
     """What is wrong with a configuration, as one sentence for the person at the keyboard."""
@@ -23,7 +25,7 @@ class ConfigError(Exception):
 def read_toml(path: Path) -> dict[str, Any]:
     """Decoded TOML. Every way a file can fail to be one is a ConfigError."""
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(small.read(path, small.USERS_MIB).decode())
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except IsADirectoryError:

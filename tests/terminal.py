@@ -67,6 +67,15 @@ class Terminal:
         for key in keys:
             self.child.send(key)
 
+    def hear(self) -> bytes:
+        """Everything that was written so far, as it was."""
+        self._read()
+        return self.raw
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.child.setwinsize(rows, columns)
+        self._screen.resize(rows, columns)
+
     def see(self, *words: str) -> str:
         """Waits until all of them stand on the screen; what else stands there."""
         return self.until(lambda text: all(word in text for word in words), f"{words}")

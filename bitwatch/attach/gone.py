@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import events
 from bitwatch.record.afterwards import LEFTOVERS, SUPERVISOR_GONE
 from bitwatch.record.follow import lives
@@ -25,7 +26,7 @@ from bitwatch.record.view import END_STATES, View
 from bitwatch.supervise import stopping
 
 GONE = "the folder of this run has been deleted or moved"
-MANIFEST_BYTES = 16 << 20
+MANIFEST_MIB = 16
 
 Key = tuple[int, int]
 
@@ -233,7 +234,6 @@ def _newest_checkpoint(run: RunDir, seen: View) -> Saved | None:
 
 def _made(manifest: Path) -> float | None:
     try:
-        with open(manifest, "rb") as file:
-            return msgspec.json.decode(file.read(MANIFEST_BYTES), type=Manifest).created
+        return msgspec.json.decode(small.read(manifest, MANIFEST_MIB), type=Manifest).created
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.attach import own_dialects
 from bitwatch.attach.dialects import Listener
 from bitwatch.attach.log_file import LogFile
@@ -268,6 +269,6 @@ def _places_file(run: RunDir) -> Path:
 
 def _read_places(run: RunDir) -> dict[str, Place]:
     try:
-        return msgspec.json.decode(_places_file(run).read_bytes(), type=dict[str, Place])
+        return msgspec.json.decode(small.read(_places_file(run)), type=dict[str, Place])
     except (OSError, msgspec.MsgspecError, RunDirError):
         return {}

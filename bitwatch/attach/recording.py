@@ -270,9 +270,8 @@ def _ends(path: Path) -> Ends | None:
     for size in ENDS_BYTES:
         times = [record.t for record in JournalReader(path, size).read()]
         times = [t for t in times if 0.0 < t < LATEST_T]
-        if times:  # of a long file the first half is of its beginning
-            half = len(times) // 2
-            return Ends(min(times[: half + 1]), max(times[half:]))
+        if times:  # what happened first need not stand first
+            return Ends(min(times), max(times))
     return None
 
 

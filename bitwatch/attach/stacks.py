@@ -10,6 +10,7 @@ import time
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.attach import gone
 from bitwatch.record import codec, events, rundir
 from bitwatch.record.rundir import RunDir
@@ -94,7 +95,7 @@ def foreign(view: View) -> list[Target]:
 
 def _start(run: RunDir, attempt: int, rank: int) -> events.ProcessStart | None:
     try:
-        with open(run.rank(attempt, rank), "rb") as file:
+        with small.opened(run.rank(attempt, rank)) as file:
             lines = file.read(BEGIN_BYTES).splitlines()
     except OSError:
         return None

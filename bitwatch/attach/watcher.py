@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.attach import foreign
 from bitwatch.attach.family import Family
 from bitwatch.attach.log_alert import LogAlert
@@ -196,7 +197,7 @@ class Watcher:
             return
         path = self.run.history(self._past_of)
         with contextlib.suppress(OSError):  # a full disk: the curve begins later
-            before = path.read_bytes() if path.exists() else b""
+            before = small.read(path) if path.exists() else b""
             rundir.write_whole(path, before + past.encoded())
         for record in past.others:
             if isinstance(record, events.Alert):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import codec, events
 from bitwatch.record.gpu_history import RECENT_S
 from bitwatch.record.state import SAMPLES, RunState, fold
@@ -118,7 +119,7 @@ class GpuPast:
 
 def _read(path: Path, start: int, end: int) -> bytes:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with small.opened(path) as file:
             file.seek(start)
             return file.read(end - start)
     except OSError:

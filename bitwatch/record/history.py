@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import codec, curves, events
 from bitwatch.record.state import KEPT, RankState
 
@@ -63,7 +64,7 @@ class Past:
     def piece(self) -> None:
         """Folds in the next piece; a file that is gone has no more."""
         try:
-            with open(self._path, "rb", buffering=0) as file:
+            with small.opened(self._path) as file:
                 file.seek(self._offset)
                 block = file.read(PIECE_BYTES)
         except OSError:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bitwatch import small
 from bitwatch.record import codec, events
 
 READ_BYTES = 1 << 20  # one read; a longer line is still read whole
@@ -115,7 +116,7 @@ class JournalReader:
         try:
             if self.offset and os.stat(self._name).st_size == self.offset:
                 return records  # of many files most say nothing most of the time
-            with open(self._name, "rb", buffering=0) as file:
+            with small.opened(self._name) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size < self.offset:
                     self.offset, self._rest, self._overlong = 0, b"", False

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import kernel
 
 REBOOTED = "ended at reboot"
@@ -141,7 +142,7 @@ class RunDir:
     def identity(self) -> Identity:
         """Raises RunDirError when run.json is missing or not readable."""
         try:
-            return msgspec.json.decode(self.identity_file.read_bytes(), type=Identity)
+            return msgspec.json.decode(small.read(self.identity_file), type=Identity)
         except OSError as error:
             raise RunDirError(f"{self.identity_file}: {error.strerror}") from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -152,7 +153,7 @@ class RunDir:
         if not self.lock_file.is_file():
             return None
         try:
-            return msgspec.json.decode(self.lock_file.read_bytes(), type=Holder)
+            return msgspec.json.decode(small.read(self.lock_file), type=Holder)
         except (OSError, msgspec.MsgspecError):
             return None
 

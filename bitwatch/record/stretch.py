@@ -6,6 +6,7 @@ in order of its steps: where a stretch begins is found by halving, and only the 
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import history
 from bitwatch.record.curves import Stepped, extend
 from bitwatch.record.series import Series
@@ -43,7 +45,7 @@ class Stretch(msgspec.Struct):
 def read(path: Path, attempt: int, first: int, last: int) -> Stretch:
     """What the file says of these steps; raises OSError when it cannot be read."""
     found = Stretch(attempt, first, last)
-    with open(path, "rb") as file:
+    with io.BufferedReader(small.opened(path)) as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(_beginning(file, size, first))
         rest, taken = b"", 0

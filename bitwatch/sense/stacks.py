@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bitwatch import small
 from bitwatch.sense.entry import opened
 from bitwatch.sense.facts import Facts
 from bitwatch.sense.processes import send_signal
@@ -220,7 +221,7 @@ def _unwritten_s(path: Path) -> float:
 
 def _read(path: Path, begin: int) -> str:
     try:
-        with open(path, "rb") as file:
+        with small.opened(path) as file:
             file.seek(begin)
             return file.read(ANSWER_BYTES).decode(errors="replace")
     except OSError:

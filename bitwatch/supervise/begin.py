@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bitwatch import __version__
+from bitwatch import __version__, small
 from bitwatch import config as configuration
 from bitwatch.config import Config
 from bitwatch.plan import resume
@@ -88,7 +88,7 @@ def not_resumable(run: RunDir, config: Config) -> tuple[list[str], list[str]]:
     steps = [path for path in folder.glob("step-*/manifest.json") if path.parent.name[5:].isdigit()]
     for path in sorted(steps, key=lambda path: int(path.parent.name[5:]), reverse=True):
         try:
-            said = json.loads(path.read_bytes())
+            said = json.loads(small.read(path))
             model, text = dict(said["config"]["model"]), said["counters"]["text"]
             place, saved = text["position"], dict(text["order"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -286,7 +286,7 @@ def _say_why(run: RunDir, code: int, offset: int) -> None:
 
 
 def _since(path: Path, offset: int) -> str:
-    with open(path, "rb") as file:
+    with small.opened(path) as file:
         file.seek(offset)
         return file.read().decode(errors="replace")
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.config import Config
 from bitwatch.record import events
 from bitwatch.record.rundir import RunDir
@@ -45,7 +46,7 @@ def trainer_script(program: str = "train.py") -> Path:
 def plan_of(run: RunDir, attempt: int) -> dict[str, Any]:
     """What an attempt was planned to be; nothing where that cannot be read."""
     try:
-        return msgspec.json.decode(run.plan(attempt).read_bytes())
+        return msgspec.json.decode(small.read(run.plan(attempt)))
     except (OSError, msgspec.MsgspecError):
         return {}
 
@@ -183,7 +184,7 @@ def _hold_text(run: RunDir, attempt: int) -> None:
     """Keeps what was prepared from being deleted, by whoever needs room, until the ranks hold it
     too: as long as this process lives, whatever it becomes."""
     with contextlib.suppress(OSError, ValueError, KeyError):  # the ranks say what is wrong there
-        folder = json.loads(run.index(attempt).read_bytes())["path"]
+        folder = json.loads(small.read(run.index(attempt)))["path"]
         lock = os.open(f"{folder}.lock", os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_SH)
         os.set_inheritable(lock, True)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bitwatch import config as configuration
+from bitwatch import small
 from bitwatch.config import Config
 from bitwatch.plan import corrections, resume
 from bitwatch.plan.cures import CURED
@@ -87,7 +88,7 @@ def stop_for(run: RunDir, attempt: int, by: str) -> None:
 def read(run: RunDir, attempt: int) -> Wish | None:
     """The wish, if there is one; a file that cannot be understood is none."""
     try:
-        return msgspec.json.decode(run.relaunch(attempt).read_bytes(), type=Wish)
+        return msgspec.json.decode(small.read(run.relaunch(attempt)), type=Wish)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -140,7 +141,7 @@ def facts_of(run: RunDir, attempt: int) -> Facts:
     """What an attempt's plan was made from; asked of the trainer again, which takes seconds,
     where an older version has not kept it."""
     try:
-        return msgspec.json.decode(run.facts(attempt).read_bytes(), type=Facts)
+        return msgspec.json.decode(small.read(run.facts(attempt)), type=Facts)
     except (OSError, msgspec.MsgspecError):
         config = configuration.load(run.config(attempt), lenient=True)
         facts = gather.gather(config)
@@ -255,7 +256,7 @@ def still_wished(run: RunDir, launch: Launch, journal: JournalWriter) -> bool:
 
 def _correction(run: RunDir, attempt: int, wanted: str) -> dict[str, Any]:
     try:
-        plan = msgspec.json.decode(run.plan(attempt).read_bytes())
+        plan = msgspec.json.decode(small.read(run.plan(attempt)))
         found = next(c for c in plan["corrections"] if c["id"] == wanted and c["changes"])
         return {
             "resume": "new-epoch",

@@ -11,6 +11,7 @@ import time
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir
 
@@ -53,7 +54,7 @@ def ask(
 def read(run: RunDir, attempt: int) -> Stop | None:
     """The request, if there is one; a file that cannot be understood is one too."""
     try:
-        data = run.stop(attempt).read_bytes()
+        data = small.read(run.stop(attempt))
     except OSError:
         return None
     try:

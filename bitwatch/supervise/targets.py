@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.plan.guard import Target
 from bitwatch.plan.result import ModelPlan
 from bitwatch.record import rundir
@@ -39,7 +40,7 @@ def earlier(home: Path, name: str, run: RunDir | None) -> list[Target]:
 def _attempts(run: RunDir, where: str) -> Iterator[Target]:
     for number in run.attempts():
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            plan = msgspec.json.decode(run.plan(number).read_bytes(), type=_Planned)
+            plan = msgspec.json.decode(small.read(run.plan(number)), type=_Planned)
             model = plan.model
             yield Target(
                 where=where.format(number),

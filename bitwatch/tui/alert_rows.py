@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from bitwatch.record.episodes import CLEARED, Episode, episodes
+from bitwatch.record.episodes import CLEARED, WITH_ATTEMPT, Episode, episodes
 from bitwatch.record.view import END_STATES, View
 from bitwatch.text import clock, counted, duration
 from bitwatch.tui.draw import Line, fit, plain
@@ -21,6 +21,7 @@ ENDED = 13
 WIDE = 92  # from here on how it ended has a column
 NARROW = 66  # up to here the sentence needs what times can spare
 LEVELS = (3, 1, 2)  # how many of the severities are shown, in the order in which f goes round
+THEN = "to be done then"  # of what is over: keys and commands of another time
 CALM = "nothing is wrong that bitwatch knows of"
 LEVEL_WORDS = {1: "errors", 2: "errors and warnings", 3: ""}
 
@@ -36,7 +37,8 @@ class Entry(NamedTuple):
 
 
 def entries(view: View, now: float) -> tuple[list[Entry], list[Entry]]:
-    """What is wrong now, the worst first, and what was, the newest first."""
+    """What is wrong now, the worst first, and what was, the newest first. What a run that has
+    ended did not clear ended with it, though of a lost one nobody wrote down when."""
     known = episodes(view.past_alerts, view.attempt_ends, view.attempt)
     lasting = {(one.alert.attempt, one.alert.id): one for one in known if not one.how}
     current, there = [], set()
@@ -48,8 +50,9 @@ def entries(view: View, now: float) -> tuple[list[Entry], list[Entry]]:
         else:
             since = alert.t if alert.t < now - FRESH_S else None
             current.append(Entry(Episode(alert, since), True))
+    over = view.state in END_STATES
     before = [
-        Entry(one, False)
+        Entry(one if one.how or not over else one._replace(how=WITH_ATTEMPT), False)
         for one in reversed(known)
         if one.how or (one.alert.attempt, one.alert.id) not in there
     ]

@@ -102,8 +102,8 @@ class Bitwatch(Looks):
                 # Not the loop's own: it stands still with a terminal that takes nothing.
                 before = signal.signal(number, lambda *_: self._told_to_leave(loop))
                 self._handlers[number] = before
-        self.complain(self._complaints)
         if self.source is not None:
+            self.complain(self._complaints)
             self._follow(self.source)
         elif self._choose is not None:
             self.push_screen(self._choose(), self._chosen)
@@ -125,6 +125,7 @@ class Bitwatch(Looks):
             return
         self.source = self._open_run(answer)
         self.push_screen(self._dashboard(answer, None))
+        self.complain(self._complaints)
         self._follow(self.source)
 
     def get_default_screen(self) -> Screen[Any]:

@@ -14,6 +14,8 @@ NICE = (1.0, 2.0, 2.5, 5.0)
 LOG_TICKS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
 TICKS = 6  # about as many on a high axis
 QUANTILE = 0.02  # of the columns, at either end, that may leave the range
+FEW = 8  # columns, of which none is told to be absurd
+FAR = 100.0  # times what is usual: a value beyond is absurd
 RECENT = 0.5  # of the columns, from the right, that the range must show well
 RECENT_SHARE = 0.35  # of the height that they get
 
@@ -44,7 +46,7 @@ def robust(lows: list[float], highs: list[float], *, recent: bool) -> tuple[floa
     """The range that shows a curve well: without the few worst columns, and with `recent`
     so that a first fall from a great height does not flatten what comes after it."""
     low, high = _quantiles(lows, highs)
-    if recent and len(lows) >= 8:
+    if recent and len(lows) >= FEW:
         start = int(len(lows) * (1 - RECENT))
         late_low, late_high = _quantiles(lows[start:], highs[start:])
         spread = max(late_high - late_low, abs(late_high) * 1e-3)
@@ -63,6 +65,23 @@ def _quantiles(lows: list[float], highs: list[float]) -> tuple[float, float]:
     below, above = sorted(lows), sorted(highs)
     skip = int(len(below) * QUANTILE)
     return below[skip], above[len(above) - 1 - skip]
+
+
+def robust_log(lows: list[float], highs: list[float]) -> tuple[float, float]:
+    """The range on a logarithmic axis, of values above zero. It shows a whole fall, without what
+    is absurd: one value of 1e300 would make everything else one flat line."""
+    below, above = sorted(lows), sorted(highs)
+    low, high = below[int(len(below) * QUANTILE / 4)], above[-1]
+    if len(below) >= FEW <= len(above):
+        usual_low, usual_high = usual(below), usual(above[::-1])
+        low = max(low, next(value for value in below if value >= usual_low / FAR))
+        high = next(value for value in reversed(above) if value <= usual_high * FAR)
+    return low, high
+
+
+def usual(ordered: list[float]) -> float:
+    """The first that is not among the few outermost."""
+    return ordered[max(1, int(len(ordered) * QUANTILE))]
 
 
 def linear(low: float, high: float, rows: int) -> Axis:

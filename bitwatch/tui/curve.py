@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bitwatch.record.series import Series
+from bitwatch.tui.axes import FAR, FEW, usual
 
 LIGHT = 0.02
 SMOOTHINGS = (("", 0.0), ("light", LIGHT), ("medium", 0.06), ("strong", 0.15))
@@ -83,20 +84,33 @@ def smoothed(
 ) -> list[float | None]:
     """A moving average that looks both ways, so that it lies on the curve also where that falls
     fast, with weights that fade by distance. It is debiased: a constant stays the constant from
-    its first point to its last, and what is not finite was never in the columns. `share` of the
-    width, in columns, is what a point mostly rests on; without one all columns are given."""
+    its first point to its last. What is not finite was never in the columns, and what is absurd
+    has no part in it: the curve would leave for good with it. `share` of the width, in columns, is
+    what a point mostly rests on; without one all columns are given."""
     keep = 1 - 1 / max(1.0, (width or len(columns)) * share / 2)
-    before, after = _faded(columns, keep), _faded(columns[::-1], keep)[::-1]
+    kept = _without_absurd(columns)
+    before, after = _faded(kept, keep), _faded(kept[::-1], keep)[::-1]
     means: list[float | None] = []
-    for column, (past, past_weight), (future, future_weight) in zip(
-        columns, before, after, strict=True
+    for column, own, (past, past_weight), (future, future_weight) in zip(
+        columns, kept, before, after, strict=True
     ):
         if column is None:
             means.append(None)
+        elif own is None:
+            weight = past_weight + future_weight  # none where nothing near is averaged
+            means.append((past + future) / weight if weight else column.mean)
         else:
             weight = past_weight + future_weight - 1.0
-            means.append((past + future - column.mean) / weight)
+            means.append((past + future - own.mean) / weight)
     return means
+
+
+def _without_absurd(columns: list[Column | None]) -> list[Column | None]:
+    sizes = sorted((abs(column.mean) for column in columns if column), reverse=True)
+    far = FAR * usual(sizes) if len(sizes) >= FEW else 0.0
+    if not far or sizes[0] <= far:
+        return columns
+    return [column if column and abs(column.mean) <= far else None for column in columns]
 
 
 def _faded(columns: list[Column | None], keep: float) -> list[tuple[float, float]]:

@@ -139,9 +139,8 @@ def range_of(drawing: Drawing, every: list[Drawn], rows: int) -> axes.Axis:
     lows = [min(c.low for c in columns) for columns in found]
     highs = [max(c.high for c in columns) for columns in found]
     if drawing.log and (positive := [value for value in lows if value > 0]):
-        floor = sorted(positive)[int(len(positive) * axes.QUANTILE / 4)]
-        low, high = floor, max(*highs, floor * 1.02)
-        axis = axes.logarithmic(low, high, rows)
+        low, high = axes.robust_log(positive, [value for value in highs if value > 0])
+        axis = axes.logarithmic(low, max(high, low * 1.02), rows)
     else:
         low, high = axes.robust(lows, highs, recent=drawing.kind.recent)
         window = drawing.window

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record.rundir import write_whole
 
 NAME = "screen.json"
-MOST_BYTES = 65_536  # of a file that is ours
 PATIENCE_S = 2.0  # with a disk that does not answer, when somebody wants to leave
 
 Value = bool | int | float | str
@@ -34,8 +34,7 @@ class Kept(msgspec.Struct):
 def read(file: Path) -> Kept:
     """Leniently: what cannot be used is the default."""
     try:
-        with open(file, "rb") as opened:
-            return msgspec.json.decode(opened.read(MOST_BYTES), type=Kept)
+        return msgspec.json.decode(small.read(file, small.USERS_MIB), type=Kept)
     except (OSError, ValueError, RecursionError):
         return Kept()
 

@@ -83,6 +83,7 @@ KEYS = (
     Key("T", "app.themes", "theme", "Other colours, seen before they are chosen.", footer=False, id="theme"),
     Key("question_mark,h,f1", "app.help", "help", "This page.", id="help"),
     Key("ctrl+p", "app.command_palette", "palette", "Everything that a key does, by its name.", id="palette"),
+    Key("ctrl+z", "app.suspend_process", "suspend", "Back to the shell for a while; fg brings the screen back. The run goes on.", footer=False, id="suspend"),
     # -- a list of processes with the focus
     Key("up,k", "move(-1)", "up", "The process before.", footer=False, scope="list", id="list-up"),
     Key("down,j", "move(1)", "down", "The next process.", footer=False, scope="list", id="list-down"),

@@ -16,7 +16,7 @@ from bitwatch.tui.key_table import KEYS, SCOPES, UNBOUND, Key
 __all__ = ["KEYS", "SCOPES", "UNBOUND", "Key"]  # of the table, for whoever asks about keys
 
 PANEL_SCOPES = ("", "list", "curves", "gpus", "replay")
-EVERYWHERE = ("help", "palette")
+EVERYWHERE = ("help", "palette", "suspend")
 HELPED = {
     "page",
     "logs",
@@ -83,7 +83,7 @@ def name(id: str) -> str:
 
 def bindings(*scopes: str) -> list[BindingType]:
     """Of the dashboard, or of these scopes. Textual gives each the keys that the user has for its
-    id. Whatever lies over the dashboard has the help and the palette as well."""
+    id. Whatever lies over the dashboard has what is to be had everywhere."""
     found: list[BindingType] = [
         _bound(key, key.action) for key in KEYS if key.scope in (scopes or ("",))
     ]

@@ -1,5 +1,6 @@
 """How the application looks and what its keys are: themes, the user's keys, help, the palette,
-and what of it the next attach begins with. It knows nothing of runs.
+the way to the shell and back, and what of it the next attach begins with. It knows nothing of
+runs.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from textual import on
 from textual.app import App, SystemCommand
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.theme import Theme
 
 from bitwatch import config as configuration
-from bitwatch.tui import keys
+from bitwatch.tui import keys, terminal
 from bitwatch.tui.actions import actions
 from bitwatch.tui.kept import Keeping, Kept, Value
 from bitwatch.tui.themes import DEFAULT, load, variables_of
@@ -57,9 +60,27 @@ class Looks(App[None]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables_of(self.current_theme)
 
-    def complain(self, sentences: Iterable[str]) -> None:
-        for text in sentences:
-            self.notify(text, severity="warning", timeout=10, markup=False)
+    def complain(self, about_themes: Sequence[str]) -> None:
+        """In one toast: the page of themes has every sentence."""
+        key = keys.name("theme")
+        words = f"{len(about_themes)} themes are not right: {key} says why"
+        if about_themes:
+            said = words if len(about_themes) > 1 else about_themes[0]
+            self.notify(said, severity="warning", timeout=8, markup=False)
+
+    # -- the shell below --------------------------------------------------------------------
+
+    def action_suspend_process(self) -> None:
+        if self._driver is None or not self._driver.can_suspend:
+            return
+        if not terminal.suspend():
+            words = f"no shell lies below to bring the screen back; {keys.name('detach')} leaves it"
+            self.notify(words, timeout=6, markup=False)
+
+    @on(Driver.SignalResume)
+    def _paint_anew(self) -> None:
+        """The shell has had the terminal: nothing that was painted is there any more."""
+        self.refresh(layout=True)
 
     # -- what the next attach begins with ---------------------------------------------------
 
@@ -92,8 +113,8 @@ class Looks(App[None]):
         found, complaints = load()
         for each in found:
             self.register_theme(each)
-        self.push_screen(Themes(found), self.take_theme)
-        self.complain(complaints)
+        self.clear_notifications()  # what a toast says of them stands on the page, and in its way
+        self.push_screen(Themes(found, complaints), self.take_theme)
 
     # -- help and palette -------------------------------------------------------------------
 

@@ -107,7 +107,8 @@ def _expected(view: View) -> dict[Key, int]:
 
 
 class Rates:
-    """Samples and bytes a second of each reader, from its successive accounts."""
+    """Samples and bytes a second of each reader, over the time since it made something before: one
+    that reads in blocks makes thousands of samples at once, and then none for minutes."""
 
     def __init__(self) -> None:
         self._attempt = 0
@@ -118,8 +119,7 @@ class Rates:
         self._judged: Mapping[Key, Judged] = {}
 
     def take(self, view: View, judged: Mapping[Key, Judged], now: float) -> None:
-        """An account that no longer changes has no rate of its own: `judged` says whose do. A
-        reader that has read far ahead waits for minutes, and makes nothing meanwhile."""
+        """An account that no longer changes has no rate of its own: `judged` says whose do."""
         if view.attempt != self._attempt:
             self._attempt = view.attempt
             self._last.clear()
@@ -130,10 +130,10 @@ class Rates:
                 continue
             key = (reader.rank, reader.worker)
             before = self._last.get(key)
-            told = (reader.t, reader.samples, reader.bytes)
-            if before == told:
+            made = reader.samples, reader.bytes
+            if before and before[1:] == made:
                 continue
-            self._last[key] = told
+            self._last[key] = reader.t, *made
             of_rank = self._rates.setdefault(reader.rank, {})
             of_rank.pop(reader.worker, None)
             if before and reader.t > before[0] and reader.samples >= before[1]:
@@ -157,15 +157,18 @@ class Rates:
         return rates[1] if rates else None
 
     def _now(self, rank: int) -> dict[int, tuple[float, float]]:
-        """By worker; nothing comes of one that is done, stuck or gone, or has told nothing new."""
-        return {
-            worker: rates if self._makes((rank, worker)) else (0.0, 0.0)
-            for worker, rates in self._rates.get(rank, {}).items()
-        }
-
-    def _makes(self, key: Key) -> bool:
-        one = self._judged.get(key)
-        return one is not None and one.state in BUSY and self._time <= self._hold[key]
+        """By worker; nothing comes of one that is done, stuck or gone, or has long been reading
+        in vain. Of one that has waited for long nothing is wanted: the rank eats what there is,
+        and how fast it does the next block will say."""
+        found = {}
+        for worker, rates in self._rates.get(rank, {}).items():
+            one = self._judged.get((rank, worker))
+            state = one.state if one is not None else ""
+            if state in BUSY and self._time <= self._hold[rank, worker]:
+                found[worker] = rates
+            elif state != "waiting":
+                found[worker] = 0.0, 0.0
+        return found
 
 
 def _sum(rates: list[float]) -> float | None:

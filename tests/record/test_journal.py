@@ -7,10 +7,11 @@ import resource
 import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitwatch.record import codec, events
+from bitwatch.record import codec, events, stretch
 from bitwatch.record.journal import JournalReader, JournalWriter, read_all
 
 
@@ -109,3 +110,17 @@ def test_a_full_disk_loses_new_records_and_no_old_ones(tmp_path: Path) -> None:
         fine = steps(path) == expected and 0 < len(expected) < 30 and expected[-1] == 30
         os._exit(0 if fine and writer.lost == 31 - len(expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_pipe_in_the_place_of_a_record_holds_nobody_and_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "rank0.jsonl"
+    os.mkfifo(path)
+    reader = JournalReader(path)
+    assert reader.read() == []
+    with pytest.raises(OSError, match="not a regular file"):
+        stretch.read(path, 1, 0, 10)
+    path.unlink()
+    writer = JournalWriter(path)
+    writer.write(events.Step(step=3))
+    writer.close()
+    assert [record.step for record in reader.read() if isinstance(record, events.Step)] == [3]

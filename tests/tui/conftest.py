@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -77,12 +77,13 @@ def stage(tmp_path: Path) -> Open:
         given: Mapping[str, str] | None = None,
         keeping: Keeping | None = None,
         theme: str = "",
+        complaints: Sequence[str] = (),
     ) -> AsyncIterator[Stage]:
         run = recorded.make(tmp_path / "runs", ended=ended)
         view = recorded.seen(run)
         source = Fixed(run, view)
         wishes = Wishes(theme, remap.given(given or {}, "config.toml"), keeping)
-        app = Bitwatch(source, Remembered(), load()[0], theme, wishes=wishes)
+        app = Bitwatch(source, Remembered(), load()[0], theme, complaints, wishes=wishes)
         async with app.run_test(size=(width, height)) as pilot:
             made = Stage(app, pilot, source)
             await made.until(lambda: made.dashboard.snapshot is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bitwatch.record import events
 from bitwatch.record.episodes import CLEARED, WITH_ATTEMPT, episodes
 from bitwatch.record.view import View
+from bitwatch.tui.alert_rows import THEN
 from bitwatch.tui.screens.alerts import AlertInFull, AlertsPage
 from bitwatch.tui.widgets.alert_list import AlertList
 from tests.tui import alarms, views
@@ -99,6 +100,24 @@ async def test_enter_and_right_open_one_in_full_with_all_its_evidence(stage: Ope
         assert "usually 0.38" in at.text() and "cleared" in at.text()
         await at.press("escape", "q")
         assert at.app.screen is at.dashboard
+
+
+async def test_what_is_over_tells_nobody_what_to_do_now(stage: Open) -> None:
+    async with stage(100, 30) as at:
+        await opened(at)
+        assert "  S stops it with a checkpoint" in at.text() and THEN not in at.text()
+        # Nobody wrote down when the attempt ended, as of a run that is lost.
+        over = alarms.view(state="lost", alerts=[])
+        at.source.give(over, now=NOW + 9)
+        await at.pilot.pause()
+        await at.press("home")
+        assert f"{THEN}: S stops it with a checkpoint" in at.text()
+        lost = at.text().splitlines()[line_of(at, "step 12,404")]
+        assert "–  the loss" in lost, "how long it lasted nobody knows"
+        await at.press("enter")
+        text = at.text()
+        assert "ended with it" in text and "S stops it with a checkpoint" in text
+        assert f"  {THEN}  " in text and "  next  " not in text
 
 
 async def test_the_selection_is_the_alert_wherever_it_moves(stage: Open) -> None:

@@ -60,7 +60,7 @@ async def test_every_key_of_the_dashboard_is_bound_there(stage: Open) -> None:
 
 
 async def test_the_help_begins_with_the_place_where_one_is(stage: Open) -> None:
-    async with stage(120, 50) as at:
+    async with stage(120, 55) as at:
         await at.press("?")
         assert at.text().index("On the dashboard") < at.text().index("In the list of processes")
         await at.press("?", "4", "f1")

@@ -31,6 +31,7 @@ IDS = {
     "take all tags away": ["untag"],
     "pause": ["pause"],
     "quit": ["detach"],
+    "suspend, until `fg`": ["suspend"],
     "palette": ["palette"],
     "theme": ["theme"],
     "logs": ["logs"],

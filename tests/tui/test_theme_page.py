@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual.events import Key
+from textual.widgets import Static
 
 from bitwatch import config as configuration
 from bitwatch.tui import start
@@ -111,10 +112,32 @@ async def test_a_file_written_meanwhile_is_there_and_a_broken_one_is_said(
         bad.write_text(GOOD.replace('"mine"', '"bad"').replace('"#ff0000"', '"#300000"'))
         await at.press("T")
         assert "mine" in at.text()
-        (said,) = at.toasts()
+        (said,) = [
+            str(one.content) for one in at.app.screen.query("#complaints Static").results(Static)
+        ]
         assert said.startswith(f"{bad}: colors.bad: ") and "contrast" in said
+        assert "cannot be read; take" in at.text() and at.toasts() == []
         await at.press("up", "enter")
         assert at.app.theme == "mine" and ground(at) == "#000000"
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_many_broken_files_are_one_toast_and_all_said_on_the_page(
+    stage: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = configuration.user_file().parent / "themes"
+    folder.mkdir(parents=True)
+    for name in "abcd":
+        (folder / f"{name}.toml").write_text("[not a theme")
+    async with stage(*size, complaints=load()[1]) as at:
+        assert at.toasts() == ["4 themes are not right: T says why"]
+        await at.press("T")
+        assert at.toasts() == [] and "▸ dark" in at.text()
+        await at.until(lambda: "is not valid TOML" in at.text())
+        below = at.app.screen.query_one("#complaints")
+        assert len(below.children) == 4 and below.region.bottom < at.app.size.height
+        assert at.app.screen.focused is at.app.screen.query_one("#themes")
 
 
 async def test_with_sixteen_colours_it_shows_those(

@@ -60,6 +60,22 @@ def test_log_scale_shows_the_whole_fall() -> None:
     assert "↑" not in rows[1] and "log" in rows[-1]
 
 
+@pytest.mark.parametrize("absurd", [1e300, 1e-300])
+@pytest.mark.parametrize("smoothing", [0, 1, 3])
+def test_one_absurd_value_leaves_the_axis_to_the_others(absurd: float, smoothing: int) -> None:
+    """Smoothed, the curve would leave with it, and not come back for the whole attempt."""
+    falling = [0.7 * math.exp(-at / 100) + 0.2 + 0.002 * math.sin(at) for at in range(1000)]
+    falling[700] = absurd
+    view = views.on_l4s(loss=[(1, series_of(falling))], evaluations=[])
+    for log in (True, False):
+        rows = lines(view, log_scale=log, smoothing=smoothing)
+        assert "e+" not in "".join(rows) and "e-" not in "".join(rows)
+        late = [row[-6:-2] for row in rows[1:-2]]
+        assert min(inked(late), default=0) >= 9, "low down, and not out of sight"
+        if log:
+            assert len(inked(rows)) >= 10, "the whole fall"
+
+
 @pytest.mark.parametrize("value", [0.5, 0.0, -3.0, 1e9, 1e-9])
 def test_a_constant_is_a_line(value: float) -> None:
     for log in (False, True):

@@ -66,13 +66,13 @@ def test_what_no_longer_reads_has_no_rate(views_of_rank: tuple[View, Rates]) -> 
     assert (rates.samples(0), rates.text_bytes(0)) == (0, 0)
 
 
-def test_who_has_read_far_ahead_and_waits_makes_nothing_meanwhile(
+def test_of_who_has_read_far_ahead_and_waits_no_rate_is_said(
     views_of_rank: tuple[View, Rates],
 ) -> None:
     view, rates = views_of_rank
     for reader in view.readers:
         reader.state = "waiting"
-    for later_s, made in ((3, 250), (30, 0)):
+    for later_s, made in ((3, 250), (30, None)):
         now = view.readers[0].t + later_s
         rates.take(view, judged(view, now), now)
         assert rates.samples(0) == made
@@ -81,6 +81,31 @@ def test_who_has_read_far_ahead_and_waits_makes_nothing_meanwhile(
     now = view.readers[0].t + 50
     rates.take(view, judged(view, now), now)
     assert rates.samples(0) == pytest.approx(600 / 60)
+
+
+def test_a_reader_in_blocks_has_the_rate_at_which_they_are_eaten() -> None:
+    """It makes 30,000 samples within a second, every four minutes."""
+    view, rates = views.on_l4s(), Rates()
+    reader = view.readers[0]
+
+    def told(later_s: float, state: str, samples: int) -> float | None:
+        reader.t = reader.moved = start + later_s
+        reader.state, reader.samples = state, samples  # type: ignore[assignment]
+        rates.take(view, judged(view, reader.t), reader.t)
+        return rates.samples(0)
+
+    start = reader.t
+    assert told(0, "waiting", 30_000) is None
+    assert told(240, "reading", 30_000) is None
+    assert told(241, "waiting", 60_000) == pytest.approx(30_000 / 241)
+    later = reader.t + 230
+    rates.take(view, judged(view, later), later)
+    assert rates.samples(0) == pytest.approx(30_000 / 241)
+    assert told(480, "reading", 60_000) == pytest.approx(30_000 / 241)
+    assert told(481, "waiting", 90_000) == pytest.approx(30_000 / 240)
+    later = reader.t + 500  # the rank has stopped eating: nobody knows any more
+    rates.take(view, judged(view, later), later)
+    assert rates.samples(0) is None and rates.text_bytes(0) is None
 
 
 def test_a_new_attempt_has_rates_of_its_own(views_of_rank: tuple[View, Rates]) -> None:

@@ -102,5 +102,5 @@ class AlertInFull(Page):
 
     def __init__(self, one: Episode, now: float) -> None:
         when = Block(Content.styled(" · ".join(facts(one, now)), "$quiet"))
-        first, *rest = about(one.alert)
+        first, *rest = about(one.alert, over=bool(one.how))
         super().__init__(one.alert.id, [first, when, *rest])

@@ -1,4 +1,5 @@
-"""The themes: each with its colours in a line, and seen on the whole screen before it is chosen."""
+"""The themes: each with its colours in a line, and seen on the whole screen before it is chosen.
+Below them stands what is wrong with the files of others."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.color import Color
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.theme import Theme
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 
 from bitwatch.tui import keys
 from bitwatch.tui.draw import fit, plain
@@ -28,19 +29,24 @@ class Themes(Over[str | None]):
     BINDINGS = [*keys.bindings("themes", "choice"), keys.closing("theme")]
     AUTO_FOCUS = "#themes"
 
-    def __init__(self, themes: Sequence[Theme]) -> None:
+    def __init__(self, themes: Sequence[Theme], complaints: Sequence[str] = ()) -> None:
         super().__init__()
         self._themes = list(themes)
+        self._complaints = list(complaints)
         self._before = ""
         self._closes = False
         self._list = Options(*(theme.name for theme in themes), id="themes", markup=False)
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog themes") as dialog:
+        broken = " -broken" if self._complaints else ""
+        with Vertical(classes=f"dialog themes{broken}") as dialog:
             dialog.border_title = "Theme · 16 colours" if self._sixteen() else "Theme"
             takes, closes = keys.name("theme-keep"), keys.name("theme-back")
             dialog.border_subtitle = Content(f"{takes} keeps · {closes} goes back")
             yield self._list
+            if self._complaints:
+                with VerticalScroll(id="complaints"):
+                    yield from (Static(Content(plain(text))) for text in self._complaints)
 
     def on_mount(self) -> None:
         self._before = self.app.theme

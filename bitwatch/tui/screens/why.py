@@ -10,6 +10,7 @@ from bitwatch.record.events import Alert
 from bitwatch.record.view import View
 from bitwatch.text import clock
 from bitwatch.tui import keys, model
+from bitwatch.tui.alert_rows import THEN
 from bitwatch.tui.draw import plain
 from bitwatch.tui.screens.dialog import Block, Page
 from bitwatch.tui.widgets.alerts import SHAPES, by_severity
@@ -86,9 +87,9 @@ def _model(view: View) -> list[Block]:
     return blocks
 
 
-def about(alert: Alert, most: int = 0) -> list[Block]:
+def about(alert: Alert, most: int = 0, over: bool = False) -> list[Block]:
     """All that is known of one: its sentence, the evidence (at most so many lines), and what to
-    do."""
+    do, or what was to be done while it lasted."""
     title = f"{SHAPES[alert.severity]} {plain(alert.text or alert.id)}"
     evidence = [plain(line) for line in (alert.evidence[:most] if most else alert.evidence)]
     if len(alert.evidence) > len(evidence):
@@ -96,15 +97,18 @@ def about(alert: Alert, most: int = 0) -> list[Block]:
             f"and {len(alert.evidence) - len(evidence)} more: "
             f"{keys.name('alerts')}, then {keys.name('alerts-open')}"
         )
-    return _said(title, COLOURS[alert.severity], evidence, plain(keys.in_words(alert.next)))[1:]
+    following = plain(keys.in_words(alert.next))
+    return _said(title, COLOURS[alert.severity], evidence, following, over)[1:]
 
 
-def _said(title: str, colour: str, evidence: list[str], following: str) -> list[Block]:
+def _said(
+    title: str, colour: str, evidence: list[str], following: str, over: bool = False
+) -> list[Block]:
     blocks = [EMPTY, Block(Content.styled(title, f"bold {colour}"))]
     if evidence:
         blocks.append(Block(Content.styled("evidence", "$quiet"), 2))
         blocks += [Block(Content(line), 4) for line in evidence]
     if following:
-        blocks.append(Block(Content.styled("next", "$quiet"), 2))
-        blocks.append(Block(Content.styled(following, "$accent"), 4))
+        blocks.append(Block(Content.styled(THEN if over else "next", "$quiet"), 2))
+        blocks.append(Block(Content.styled(following, "$quiet" if over else "$accent"), 4))
     return blocks

@@ -8,7 +8,8 @@ from textual.message import Message
 
 from bitwatch.record.episodes import Episode, Key
 from bitwatch.record.view import View
-from bitwatch.tui.alert_rows import LEVEL_WORDS, LEVELS, Columns, Entry, Heading, shown
+from bitwatch.tui import keys
+from bitwatch.tui.alert_rows import LEVEL_WORDS, LEVELS, THEN, Columns, Entry, Heading, shown
 from bitwatch.tui.draw import Line, folded, plain
 from bitwatch.tui.widgets.alerts import ROLES, SHAPES
 from bitwatch.tui.widgets.filter_line import FilterLine
@@ -95,7 +96,9 @@ class AlertList(Painted, can_focus=True):
         lead = Line(f"{SHAPES[alert.severity]} ", f"strong {role}")
         lines = folded(plain(alert.text or alert.id), width, "strong text", lead)
         if alert.next:
-            lines += folded(plain(alert.next), width, "accent", Line("  "))
+            said, tone = plain(keys.in_words(alert.next)), "quiet" if one.how else "accent"
+            begin = Line("  ").add(f"{THEN}: " if one.how else "", "quiet")
+            lines += folded(said, width, tone, begin)
         return lines[:PREVIEW]
 
     def _scroll(self) -> None:
