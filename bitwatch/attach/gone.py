@@ -138,10 +138,10 @@ def _ended(run: RunDir, seen: View, trouble: str, now: float, gone: bool) -> Vie
     else:
         words = f"{GONE}, and its processes have ended"
     state: events.EndState = exit.state if exit else "lost"
-    if saved is not None and state == "lost":
-        state = "stopped"  # its last words went into the files that were deleted
-    if state != "lost":
-        cause = exit.cause if exit and exit.state == state else ""
+    if saved is not None and state in ("lost", "stopped"):
+        state, cause = "stopped", ""  # the ranks' last words went into the files that were deleted
+    elif exit and state != "lost":
+        cause = exit.cause
     if saved is not None:
         made = events.Checkpoint(step=saved.step, path=str(saved.path), t=saved.t)
         checkpoints = [*(one for one in seen.checkpoints if one.step < saved.step), made]
