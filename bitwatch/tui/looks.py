@@ -5,13 +5,15 @@ runs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from textual import on
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.driver import Driver
+from textual.errors import NoWidget
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -67,6 +69,18 @@ class Looks(App[None]):
         if about_themes:
             said = words if len(about_themes) > 1 else about_themes[0]
             self.notify(said, severity="warning", timeout=8, markup=False)
+
+    # -- the mouse --------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        """What has been taken away stands on the screen until the next layout. Textual asks it for
+        the place of its parent, to select text there, and it has none any more."""
+        if isinstance(event, events.MouseDown | events.MouseMove) and not event.is_forwarded:
+            with contextlib.suppress(NoWidget):
+                widget, _ = self.screen.get_widget_at(event.x, event.y)
+                if widget.parent is None:
+                    return
+        await super().on_event(event)
 
     # -- the shell below --------------------------------------------------------------------
 
