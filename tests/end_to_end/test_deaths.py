@@ -242,6 +242,7 @@ def test_nothing_outlives_its_parent(
     scene = play(stage, method)
     {"agent": agent_dies, "rank": rank_dies, "supervisor": supervisor_dies}[victim](scene)
     until(lambda: not scene.run.lock_is_held(), "the supervisor to have closed the record")
+    assert scene.run.exit(1).exists()
 
 
 def agent_dies(scene: Scene) -> None:

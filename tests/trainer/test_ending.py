@@ -19,7 +19,7 @@ from bitwatch.record.view import verdict
 from trainer import checkpoint
 
 pytestmark = pytest.mark.slow
-POISONED = Path(__file__).with_name("poisoned.py")
+DISTURBED = Path(__file__).with_name("disturbed.py")
 
 
 def alive(starts: list[events.ProcessStart]) -> list[int]:
@@ -182,7 +182,7 @@ def poison(small: Callable[..., Any], launch: Callable[..., Any]) -> Callable[[s
             train={"steps": 6, "on_not_finite": on_not_finite},
             checkpoint={"every": 2},
         )
-        return launch(config, script=POISONED, POISON_RANK="1", POISON_STEP="3")
+        return launch(config, script=DISTURBED, POISON_RANK="1", POISON_STEP="3")
 
     return start
 
@@ -257,7 +257,7 @@ def test_ranks_and_workers_die_with_the_agent(
 
 def test_without_a_run_directory_nothing_starts() -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BITWATCH_")}
-    script = POISONED.parents[2] / "trainer" / "train.py"
+    script = DISTURBED.parents[2] / "trainer" / "train.py"
     ended = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
     )

@@ -14,7 +14,7 @@ from bitwatch.record import events, rundir
 pytestmark = pytest.mark.slow
 
 STEPS = 140
-PACED = Path(__file__).with_name("paced.py")
+DISTURBED = Path(__file__).with_name("disturbed.py")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def until_step(attempt: Any, step: int) -> None:
 def held_at(step: int, until: Path) -> dict[str, Any]:
     """For a launch whose ranks come no further until that file is there; each takes two
     micro-batches a step."""
-    return {"script": PACED, "HELD_AT": str(2 * step), "HELD_FOR": str(until)}
+    return {"script": DISTURBED, "HELD_AT": str(2 * step), "HELD_FOR": str(until)}
 
 
 def test_stopped_and_killed_and_gone_on_with_is_as_if_nothing_had_happened(

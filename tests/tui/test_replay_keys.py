@@ -221,6 +221,7 @@ async def test_a_click_does_what_stands_there_whatever_the_key_means_elsewhere(
         at.dashboard.footer.show_keys([("home", "begin")])
         await at.pilot.click("KeyFooter", offset=(1, 0))
         await at.until("the beginning", at=BEGAN)
+        assert "it is over" not in at.text()
 
 
 def test_the_users_keys_and_a_terminal_without_colours_count_in_a_replay(

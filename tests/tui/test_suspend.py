@@ -114,6 +114,7 @@ def test_a_screen_in_the_background_waits_there_until_it_is_fetched(ended: Shell
         stopped(terminal, pid)
         terminal.press("fg\r")
         terminal.see("On the dashboard")
+        assert os.tcgetpgrp(terminal.child.child_fd) == os.getpgid(pid)
         terminal.press("?")
 
 
