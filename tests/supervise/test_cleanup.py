@@ -17,6 +17,8 @@ from bitwatch.sense.processes import Stat
 from bitwatch.supervise import cleanup
 from tests.conftest import PATIENCE_S, until
 
+NOT_A_PID = 1 << 22
+
 STUBBORN = (
     "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
     "print(flush=True); signal.pause()"
@@ -112,24 +114,25 @@ def test_nothing_to_end_takes_no_time() -> None:
     assert cleanup.end([key], 60.0, lambda: None) == []
 
 
-def stat(pid: int, session: int, state: str = "S") -> Stat:
-    return Stat(pid, "x", state, 1, session, 0, 0, 1, pid * 10, 1.0)
+def stat(number: int, session: int, state: str = "S") -> Stat:
+    """Nobody has its pid: it is more than any kernel gives out."""
+    return Stat(NOT_A_PID + number, "x", state, 1, session, 0, 0, 1, number * 10, 1.0)
 
 
 def test_only_what_is_proven_is_taken() -> None:
     mine = os.getsid(0)
     table = {
         "supervisor": stat(1, mine),
-        "sensor": stat(2, 2),
-        "agent": stat(3, 3),
-        "rank": stat(4, 4),
-        "worker": stat(5, 4),
-        "child of a worker": stat(6, 4),
-        "resource tracker": stat(7, 4),
-        "compile worker": stat(8, 8),
-        "daemon": stat(9, 9),
+        "sensor": stat(2, NOT_A_PID + 2),
+        "agent": stat(3, NOT_A_PID + 3),
+        "rank": stat(4, NOT_A_PID + 4),
+        "worker": stat(5, NOT_A_PID + 4),
+        "child of a worker": stat(6, NOT_A_PID + 4),
+        "resource tracker": stat(7, NOT_A_PID + 4),
+        "compile worker": stat(8, NOT_A_PID + 8),
+        "daemon": stat(9, NOT_A_PID + 9),
         "unknown, in our own session": stat(10, mine),
-        "dead rank": stat(11, 11, "Z"),
+        "dead rank": stat(11, NOT_A_PID + 11, "Z"),
     }
     roles = {
         s.key: (name.removeprefix("dead "), None, None)
