@@ -8,7 +8,9 @@ from textual.command import CommandPalette
 from textual.widgets import Button
 
 from bitwatch.record import events
+from bitwatch.record.view import View
 from bitwatch.tui import keys
+from bitwatch.tui.screens import why
 from bitwatch.tui.screens.confirm import ConfirmStop
 from bitwatch.tui.screens.help import Help
 from bitwatch.tui.screens.logs import Logs
@@ -143,6 +145,14 @@ async def test_why_of_a_run_that_failed_has_evidence_and_what_to_do(stage: Open)
             *("key R starts it anew", "bitwatch report 2026-11-30-demo-1"),
         ):
             assert words in at.text()
+
+
+def test_a_stop_that_lost_nothing_is_no_alarm() -> None:
+    whole = "stopped by SIGTERM from pid 7 to rank 0, with a checkpoint"
+    for cause, colour in ((whole, "$quiet"), ("stopped by signals, without a checkpoint", "$bad")):
+        (said,) = [block.text for block in why.text(View(state="stopped", cause=cause))]
+        assert said.plain == f"stopped: {cause}"
+        assert [str(span.style) for span in said.spans] == [f"bold {colour}"]
 
 
 async def test_logs_are_merged_literal_and_go_on(stage: Open) -> None:

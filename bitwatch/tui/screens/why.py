@@ -7,6 +7,7 @@ from textual.content import Content
 from bitwatch.attach.offer import offers
 from bitwatch.record.afterwards import SUPERVISOR_GONE
 from bitwatch.record.events import Alert
+from bitwatch.record.stops import lost_nothing
 from bitwatch.record.view import View
 from bitwatch.text import clock
 from bitwatch.tui import keys, model
@@ -32,7 +33,8 @@ def text(view: View) -> list[Block]:
     without = len(blocks)
     if view.cause:
         evidence, following = _of_the_end(view)
-        blocks += _said(f"{view.state}: {plain(view.cause)}", "$bad", evidence, following)
+        colour = "$quiet" if lost_nothing(view.state, view.cause) else "$bad"
+        blocks += _said(f"{view.state}: {plain(view.cause)}", colour, evidence, following)
     if view.note and not any(alert.id == SUPERVISOR_GONE for alert in view.alerts):
         blocks += _said(plain(view.note), "$warning", [], "")
     for alert in by_severity(view.alerts):
