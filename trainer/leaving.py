@@ -47,7 +47,7 @@ class Leaving:
     def cause(self) -> str:
         """The signal, where it and no request in the attempt's file is why the ranks stop: for
         this rank's last word. Empty for a rank that did not get it."""
-        return "SIGTERM" if self.asked and not self._stop_file.exists() else ""
+        return "SIGTERM" if self.asked and not self._is_asked() else ""
 
     def heard(self) -> None:
         self._heard.set()
@@ -73,5 +73,12 @@ class Leaving:
             return bool(request.get("now")) or time.time() - request.get("t", 0.0) > OLD_S
         except FileNotFoundError:
             return False
-        except (OSError, ValueError, AttributeError, TypeError):
+        except OSError:
+            return self._is_asked()
+        except (ValueError, AttributeError, TypeError):
             return True  # an empty file is a request too
+
+    def _is_asked(self) -> bool:
+        """By the file. Where nobody can look for it (a file system is away) nobody is known to
+        have asked: Path.exists would raise there, and end a rank that has yet to save."""
+        return os.path.exists(self._stop_file)

@@ -211,7 +211,7 @@ def _for_that(stop: stopping.Stop) -> str:
 
 def _exit(run: RunDir, attempt: int) -> Exit | None:
     try:
-        return msgspec.json.decode(run.exit(attempt).read_bytes(), type=Exit)
+        return msgspec.json.decode(small.read(run.exit(attempt)), type=Exit)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import small
 from bitwatch.record import codec, events
 
 PLACE_BYTES = 4096
@@ -110,8 +111,7 @@ class AsideReader:
     def read(self) -> list[codec.Any_]:
         """All that it holds; nothing while that is as before, or half written just now."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # or a pipe hangs
-            with open(fd, "rb", buffering=0) as file:
+            with small.opened(self.path) as file:
                 changed_ns = os.fstat(file.fileno()).st_mtime_ns
                 if changed_ns == self._settled_ns:
                     return []

@@ -150,8 +150,6 @@ class RunDir:
 
     def holder(self) -> Holder | None:
         """Who wrote itself into the lock file last (it may be dead: see `lock_is_held`)."""
-        if not self.lock_file.is_file():
-            return None
         try:
             return msgspec.json.decode(small.read(self.lock_file), type=Holder)
         except (OSError, msgspec.MsgspecError):

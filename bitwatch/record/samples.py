@@ -48,8 +48,8 @@ class SampleWriter:
 
     def _newest(self) -> int:
         """The hour of the latest file that is there; 0 where there is none."""
-        names = [path.stem for path in self._folder.glob("*.jsonl")]
-        with contextlib.suppress(ValueError):  # of somebody else
+        with contextlib.suppress(OSError, ValueError):  # not to be looked at, or of somebody else
+            names = [path.stem for path in self._folder.glob("*.jsonl")]
             return calendar.timegm(time.strptime(max(names), NAME)) // HOUR_S
         return 0
 

@@ -115,7 +115,8 @@ def judge(
 
     everything: that lives now. user: ours. spared: pids of ourselves and our ancestors.
     """
-    return [_for_us(verdict, user, spared) for verdict in claims(everything, runs)]
+    sessions = {seen.stat.session for seen in everything if seen.stat.pid in spared}
+    return [_for_us(verdict, user, spared, sessions) for verdict in claims(everything, runs)]
 
 
 def claims(everything: Sequence[Seen], runs: Sequence[RunFacts]) -> list[Verdict]:
@@ -125,12 +126,15 @@ def claims(everything: Sequence[Seen], runs: Sequence[RunFacts]) -> list[Verdict
     return [verdict for verdict in found if verdict is not None]
 
 
-def _for_us(verdict: Verdict, user: int, spared: Collection[int]) -> Verdict:
-    """What the proofs let anybody do may not be for us to do, or not without asking."""
+def _for_us(
+    verdict: Verdict, user: int, spared: Collection[int], sessions: Collection[int]
+) -> Verdict:
+    """What the proofs let anybody do may not be for us to do, or not without asking. `sessions`
+    are those of `spared`, whether or not their leaders live."""
     if never := _never(verdict.seen, user, spared):
         return verdict._replace(class_="never", why=never)
-    session = verdict.seen.stat.session
-    if verdict.class_ == "own" and verdict.proof == "descends" and session in spared:
+    ours = verdict.seen.stat.session in sessions
+    if verdict.class_ == "own" and verdict.proof == "descends" and ours:
         why = f"{verdict.why}, in which this program itself works"
         return verdict._replace(class_="confirm", why=why)
     return verdict

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from bitwatch.record import events
+from bitwatch import small
+from bitwatch.record import events, stops
 from bitwatch.record.state import RunState
 from bitwatch.supervise import stopping
 from bitwatch.supervise.reaper import Exit
@@ -21,19 +22,21 @@ class Saved(NamedTuple):
 
 
 def newest(state: RunState, attempt: int) -> Saved | None:
-    """The newest whole checkpoint that this attempt has written."""
+    """The newest whole checkpoint that this attempt has written. One of a higher step may be there
+    from before, when it was damaged and the attempt went on from an earlier one. None where they
+    cannot be looked at: how the attempt ended is written down all the same."""
     known = state.journal.attempts.get(attempt)
     if known is None or known.started is None or not known.started.checkpoints:
         return None
-    steps = {_step(path): path for path in Path(known.started.checkpoints).glob(MANIFEST)}
-    last = max(steps, default=-1)
-    if last < 0:
-        return None
     try:
-        created = float(json.loads(steps[last].read_bytes())["created"])
-    except (OSError, ValueError, KeyError, TypeError):
+        manifests = list(Path(known.started.checkpoints).glob(MANIFEST))
+    except OSError:
         return None
-    return Saved(last, created) if created >= known.started.t else None
+    for path in sorted(manifests, key=_step, reverse=True):
+        created = _created(path)
+        if _step(path) >= 0 and created is not None and created >= known.started.t:
+            return Saved(_step(path), created)
+    return None
 
 
 def end(
@@ -50,13 +53,20 @@ def end(
     if started and found.step == started.steps:
         return "done", f"{without}; its checkpoint is of the last step"
     if agent is not None and agent.status == 0:
-        return "stopped", f"{without}; step {found.step:,} was saved before they left"
+        return "stopped", f"{without}; they left at step {found.step:,}{stops.WHOLE}"
     told = [a.t for a in state.journal.actions if (a.name, a.on) == ("stop", f"attempt {attempt}")]
     asked_t = asked.t if asked and asked.t else min(told, default=None)
     unknown = agent is None or (agent.status is None and agent.signal is None)
     if unknown and asked_t is not None and found.t >= asked_t:
         return "stopped", f"{without}; step {found.step:,} was saved after it was asked to stop"
     return None
+
+
+def _created(manifest: Path) -> float | None:
+    try:
+        return float(json.loads(small.read(manifest))["created"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
 
 
 def _step(manifest: Path) -> int:

@@ -16,6 +16,8 @@ TICKS = 6  # about as many on a high axis
 QUANTILE = 0.02  # of the columns, at either end, that may leave the range
 FEW = 8  # columns, of which none is told to be absurd
 FAR = 100.0  # times what is usual: a value beyond is absurd
+LEAST = 1e-300  # between two ends of an axis: less cannot be divided among its rows
+MOST = 1e300  # at the end of an axis: the tick beyond it must be a number too
 RECENT = 0.5  # of the columns, from the right, that the range must show well
 RECENT_SHARE = 0.35  # of the height that they get
 
@@ -55,8 +57,8 @@ def robust(lows: list[float], highs: list[float], *, recent: bool) -> tuple[floa
             falling = late_low - low < high - late_high
             high = min(high, late_high + room) if falling else high
             low = low if falling else max(low, late_low - room)
-    if high <= low:
-        room = abs(low) * 0.05 or 0.5
+    if high - low < LEAST:
+        room = abs(low) * 0.05 if abs(low) > LEAST else 0.5
         low, high = low - room, high + room
     return low, high
 

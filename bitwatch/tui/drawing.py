@@ -136,8 +136,8 @@ def range_of(drawing: Drawing, every: list[Drawn], rows: int) -> axes.Axis:
     found = [by_column[x] for x in sorted(by_column)]
     if not found:
         return axes.linear(0.0, 1.0, rows)
-    lows = [min(c.low for c in columns) for columns in found]
-    highs = [max(c.high for c in columns) for columns in found]
+    lows = [_drawable(min(c.low for c in columns)) for columns in found]
+    highs = [_drawable(max(c.high for c in columns)) for columns in found]
     if drawing.log and (positive := [value for value in lows if value > 0]):
         low, high = axes.robust_log(positive, [value for value in highs if value > 0])
         axis = axes.logarithmic(low, max(high, low * 1.02), rows)
@@ -153,3 +153,7 @@ def range_of(drawing: Drawing, every: list[Drawn], rows: int) -> axes.Axis:
     if tick is None:
         return axis
     return axis._replace(ticks=[(row, tick(float(text))) for row, text in axis.ticks])
+
+
+def _drawable(value: float) -> float:
+    return min(max(value, -axes.MOST), axes.MOST)

@@ -79,6 +79,7 @@ class Looks(App[None]):
             with contextlib.suppress(NoWidget):
                 widget, _ = self.screen.get_widget_at(event.x, event.y)
                 if widget.parent is None:
+                    widget.suppress_click()  # nor is its release one on what was pressed before
                     return
         await super().on_event(event)
 

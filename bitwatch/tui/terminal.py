@@ -74,7 +74,7 @@ class Terminal(LinuxDriver):
         super().close()
 
     def _as_usual(self) -> None:
-        for number in (signal.SIGTSTP, signal.SIGCONT):
+        for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGTTOU):
             signal.signal(number, signal.SIG_DFL)
 
     def _wait_for_the_terminal(self) -> None:

@@ -51,6 +51,15 @@ def test_a_missing_folder_costs_samples_and_nothing_else(tmp_path: Path) -> None
     ]
 
 
+def test_a_folder_that_cannot_be_looked_at_costs_no_more(tmp_path: Path) -> None:
+    """As of a file system that is away, when an hour is over."""
+    writer = SampleWriter(tmp_path / ("x" * 300))
+    for _ in range(2):
+        writer.write(events.Gpus())
+    writer.close()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_week_of_aggregates_is_far_below_the_journals_bound() -> None:
     minute = events.Minute(
         processes=40,

@@ -151,6 +151,19 @@ def test_a_place_keeps_its_size_and_the_newest_of_each_kind(tmp_path: Path) -> N
     assert Aside(tmp_path / "no" / "folder", 0).holds is False
 
 
+def test_what_is_no_file_in_its_place_is_nothing_and_costs_nothing(tmp_path: Path) -> None:
+    folder, pipe = tmp_path / "rank0.unwritten", tmp_path / "rank1.unwritten"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    writing = os.open(pipe, os.O_RDWR)  # and has nothing to say yet
+    readers = [AsideReader(folder), AsideReader(pipe)]
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        assert [reader.read() for reader in readers] == [[], []]
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.close(writing)
+
+
 @pytest.fixture
 def at_the_limit() -> Iterator[None]:
     """No file grows beyond a place, as if it were the last block of a quota."""

@@ -97,3 +97,10 @@ def test_a_supervisor_that_has_written_down_the_end_is_waited_for(
 
     monkeypatch.setattr(holding, "_has_ended", meanwhile)
     assert holding.is_free(run) and rundir.Lock(run)
+
+
+def test_a_run_that_cannot_be_looked_at_is_held_by_nobody_known(tmp_path: Path) -> None:
+    """As one on a file system that is away, or that somebody has closed to us."""
+    run = RunDir(tmp_path / ("x" * 300))
+    assert run.holder() is None and holding.task_of_supervisor(run) is None
+    assert holding.is_free(run)

@@ -244,6 +244,19 @@ def test_never_ourselves_our_ancestors_another_user_or_another_namespace() -> No
     assert "this program" in found[11].why
 
 
+def test_in_the_session_in_which_we_work_a_person_decides_whether_its_leader_lives_or_not() -> None:
+    record = run(start(11, "agent"), start(12, "rank"))
+    beside = seen(40, session=11, starttime=400), seen(41, session=12, starttime=400)
+    us = seen(50, session=11, starttime=410)
+    found = judged(seen(11), seen(12), *beside, us, runs=(record,), spared=[11, 50])
+    assert [found[pid].class_ for pid in (40, 41, 50)] == ["confirm", "own", "never"]
+    assert found[40].why.endswith(", in which this program itself works")
+    ended = events.ProcessExit(pid=11, starttime=110, role="agent", m=5.0)  # tick 500
+    record = run(start(11, "agent"), start(12, "rank"), exits=[ended])
+    found = judged(seen(12), *beside, us, runs=(record,), spared=[50])
+    assert [found[pid].class_ for pid in (40, 41, 50)] == ["confirm", "own", "never"]
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_two_runs_have_recorded_belongs_to_the_one_that_lives(turned: bool) -> None:
     """A run that was begun inside another: the outer one has seen its processes too."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bitwatch.record import events, rundir
+from bitwatch.record import events, rundir, stops
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
 from bitwatch.record.rundir import RunDir
@@ -56,12 +56,46 @@ def test_a_whole_checkpoint_after_the_stop_means_stopped(run: RunDir) -> None:
     for agent in (ZERO, UNKNOWN, None):
         assert judged(run, agent) == (
             "stopped",
-            "no rank could write how it ended; step 4,649 was saved "
-            + ("before they left" if agent is ZERO else "after it was asked to stop"),
+            "no rank could write how it ended; "
+            + (
+                "they left at step 4,649, with a checkpoint"
+                if agent is ZERO
+                else "step 4,649 was saved after it was asked to stop"
+            ),
         )
     assert judged(run, Exit(5, 5, 1, None))[0] == "failed"
     save(run, 9000, t=202.0)
     assert judged(run, ZERO)[0] == "done"
+
+
+def test_all_that_left_without_a_failure_have_lost_nothing(run: RunDir) -> None:
+    """So the attempt can be relaunched, and bitwatch ends with 0. Who was only asked to may have
+    been ended after it had saved."""
+    save(run, 4649, t=201.0)
+    assert stops.lost_nothing(*judged(run, ZERO))
+    assert not stops.lost_nothing(*judged(run, UNKNOWN))
+
+
+@pytest.mark.parametrize("damaged", ['{"created": 50.0}', "{", "[]", "1" + 400 * "0"])
+def test_a_checkpoint_of_a_higher_step_may_be_of_before(run: RunDir, damaged: str) -> None:
+    """It was passed over, and the attempt went on from an earlier one."""
+    save(run, 5000, t=0.0)
+    (run.checkpoints() / "step-5000/manifest.json").write_text(damaged)
+    save(run, 4649, t=201.0)
+    assert judged(run, ZERO)[1].endswith("step 4,649, with a checkpoint")
+
+
+def test_checkpoints_that_cannot_be_looked_at_keep_nobody_from_writing_the_end(
+    run: RunDir, tmp_path: Path
+) -> None:
+    journal = JournalWriter(run.journal)
+    away = str(tmp_path / ("x" * 300))  # as a file system that is away: an error other than none
+    journal.write(events.AttemptStarted(attempt=1, steps=9000, checkpoints=away, t=100.0))
+    follower = Follower(run)
+    follower.poll()
+    assert ending.close_dead(run, follower, 1, "me")[0] == "lost"
+    follower.poll()
+    assert ending.is_over(follower.state, 1)
 
 
 def test_who_closes_the_record_later_finds_it_too_and_its_step_is_shown(run: RunDir) -> None:

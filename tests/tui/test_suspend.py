@@ -30,7 +30,7 @@ def ended(tmp_path: Path) -> Shell:
 
 @contextmanager
 def below_a_shell(
-    shell: Shell, ending: str = "", shown: str = "? help"
+    shell: Shell, ending: str = "", shown: str = "? help", first: str = "set -b"
 ) -> Iterator[tuple[Terminal, int]]:
     """A screen on a run that has ended, started by somebody at a shell; and its pid."""
     bash = shutil.which("bash")
@@ -40,7 +40,7 @@ def below_a_shell(
     shell.command = [bash, "--norc", "--noprofile", "-i"]
     with Terminal(shell, PS1=PROMPT, HISTFILE="", BASH_SILENCE_DEPRECATION_WARNING="1") as terminal:
         terminal.see(PROMPT)
-        terminal.press(f"set -b; {attach}{ending}\r")
+        terminal.press(f"{first}; {attach}{ending}\r")
         terminal.see(shown)
         (pid,) = children(terminal.pid)
         yield terminal, pid
@@ -116,6 +116,14 @@ def test_a_screen_in_the_background_waits_there_until_it_is_fetched(ended: Shell
         terminal.see("On the dashboard")
         assert os.tcgetpgrp(terminal.child.child_fd) == os.getpgid(pid)
         terminal.press("?")
+
+
+def test_in_the_background_it_waits_also_where_it_was_told_not_to_mind(ended: Shell) -> None:
+    """Whoever ignores the signal that stops there would ask for the terminal again and again."""
+    first = "set -b; trap '' TTOU"
+    with below_a_shell(ended, " &", "Stopped", first) as (terminal, pid):
+        assert state(pid) == "T"
+        back(terminal)
 
 
 def test_without_a_shell_below_the_screen_stays_and_says_so(ended: Shell) -> None:

@@ -76,13 +76,21 @@ def test_one_absurd_value_leaves_the_axis_to_the_others(absurd: float, smoothing
             assert len(inked(rows)) >= 10, "the whole fall"
 
 
-@pytest.mark.parametrize("value", [0.5, 0.0, -3.0, 1e9, 1e-9])
+@pytest.mark.parametrize("value", [0.5, 0.0, -3.0, 1e9, 1e-9, 1e-322])
 def test_a_constant_is_a_line(value: float) -> None:
     for log in (False, True):
         rows = lines(
             views.on_l4s(loss=[(1, series_of([value] * 500))], evaluations=[]), log_scale=log
         )
         assert len(inked(rows)) == 1
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("values", [[1.7e308], [1.7e308, -1.7e308], [1.7e308, 5e-324, 0.5]])
+def test_what_no_axis_can_reach_ends_nothing(values: list[float], log: bool) -> None:
+    """As the log of somebody else's training may have it."""
+    view = views.on_l4s(loss=[(1, series_of(values))], evaluations=[])
+    assert "e+30" in lines(view, log_scale=log)[1]
 
 
 def test_attempts_validation_and_what_is_not_finite_are_marked() -> None:
