@@ -250,8 +250,8 @@ def checkpoint_line(record: events.Checkpoint) -> str:
 def summary(seen: View) -> Iterator[str]:
     """How it ended, what came out, and the next command to type."""
     took = ""
-    if seen.updated and seen.attempt_started:
-        took = f" in {duration(seen.updated - seen.attempt_started)}"
+    if seen.ended and seen.attempt_started:
+        took = f" in {duration(seen.ended - seen.attempt_started)}"
     yield ""
     yield f"{seen.state}  step {seen.step:,} of {seen.steps:,}{took}"
     if seen.cause:

@@ -146,7 +146,11 @@ def _ended(run: RunDir, seen: View, trouble: str, now: float, gone: bool) -> Vie
         made = events.Checkpoint(step=saved.step, path=str(saved.path), t=saved.t)
         checkpoints = [*(one for one in seen.checkpoints if one.step < saved.step), made]
         seen = msgspec.structs.replace(
-            seen, step=max(seen.step, saved.step), checkpoints=checkpoints, updated=saved.t
+            seen,
+            step=max(seen.step, saved.step),
+            checkpoints=checkpoints,
+            updated=saved.t,
+            ended=saved.t,
         )
     seen = msgspec.structs.replace(
         seen, state=state, cause=cause, note="", supervisor="ended", eta_s=None, phase="",

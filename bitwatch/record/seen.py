@@ -40,6 +40,7 @@ class View(msgspec.Struct, kw_only=True):
     started: float | None = None
     attempt_started: float | None = None
     updated: float | None = None
+    ended: float | None = None  # the last sign of life of an attempt that is over
     device: str = ""
     visible_devices: str | None = None
     ranks: int = 0

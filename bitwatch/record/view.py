@@ -7,6 +7,7 @@ that nothing has moved for too long, that the machine has been rebooted since.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -57,6 +58,7 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         started=run.t if run else None,
         attempt_started=attempt.started.t if attempt.started else None,
         updated=max([*moved, state.journal.updated], default=None) or None,
+        ended=_ended(state, attempt, moved) if over else None,
         device=started.device,
         ranks=started.ranks,
         workers=started.workers,
@@ -105,6 +107,16 @@ def view(state: RunState, now: float, liveness: Liveness) -> View:
         past_alerts=list(state.journal.alert_history),
         attempt_ends={n: a.ended.t for n, a in state.journal.attempts.items() if a.ended},
     )
+
+
+def _ended(state: RunState, attempt: AttemptState, moved: list[float]) -> float | None:
+    """When there was the last sign of life. The record may have been closed long after, and what
+    is cleaned up later is written into it too."""
+    sample = state.samples.processes
+    latest = max([*moved, *([sample.t] if sample else [])], default=math.inf)
+    written = attempt.ended.t if attempt.ended else math.inf
+    ended = min(latest, written)
+    return None if ended == math.inf else ended
 
 
 def _curves(state: RunState) -> dict[str, list[tuple[int, Series]]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bitwatch import headless
+from bitwatch import headless, lines
 from bitwatch.record import codec, events, rundir, stops
 from bitwatch.record.follow import Follower, Liveness
 from bitwatch.record.state import JOURNAL, SAMPLES, RunState, Source, fold
@@ -237,6 +237,21 @@ def test_a_stop_for_a_signal_to_a_rank_has_lost_nothing_and_one_by_signals_has()
     by_signals = Stop(by="me", now=True).forced()
     assert not stops.lost_nothing("stopped", by_signals) and stops.lost_nothing("done", "")
     assert headless.exit_code(View(state="stopped", cause=by_signals)) == 1
+
+
+@pytest.mark.parametrize("closed", [951.0, 5_000.0, None])
+def test_what_is_written_long_after_the_end_makes_no_attempt_longer(closed: float | None) -> None:
+    run = a_run()
+    for rank in (0, 1):
+        word = events.RankEnded(rank=rank, state="stopped", t=951.0)
+        run[Source("rank", 1, rank)].append(word)
+    if closed:
+        run[JOURNAL].append(events.AttemptEnded(attempt=1, state="stopped", t=closed))
+    run[JOURNAL].append(events.Action(name="clean", t=9_000.0))
+    seen = view(folded(run), 9_001.0, DEAD)
+    assert (seen.state, seen.updated, seen.ended) == ("stopped", 9_000.0, 951.0)
+    assert "stopped  step 50 of 100 in 51 s" in list(lines.summary(seen))
+    assert view(folded(a_run()), NOW, LIVE).ended is None
 
 
 def test_an_alert_clears_and_stays_in_the_history() -> None:

@@ -169,6 +169,18 @@ def test_a_reader_that_is_stuck_is_named_with_its_shard_and_since_when() -> None
     assert "▲ 12 s" in narrow and "since 12 s" in narrow
 
 
+def test_of_an_attempt_that_is_over_nothing_is_since_longer_and_longer() -> None:
+    view = views.on_l4s()
+    view.readers[5].state, view.readers[5].moved = "failed", views.NOW - 12
+    view.state, view.ended = "stopped", views.NOW
+    panel = ReaderPanel()
+    panel.listed = True
+    for now in (views.NOW, views.NOW + 90_000):
+        panel.show(view, now)
+        drawn = "\n".join(line.text for line in panel.draw(160, 40))
+        assert "rank 1 worker 1 failed in s1 since 12 s" in drawn and "25 h" not in drawn
+
+
 def test_a_dead_reader_is_named_before_a_stuck_one() -> None:
     view = views.on_l4s()
     view.readers[0].moved = views.NOW - 12

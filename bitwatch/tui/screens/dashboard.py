@@ -175,7 +175,7 @@ class Dashboard(RunKeys, CurveKeys):
         before = self._maximised
         if self._maximised == which:
             self._maximised = ""
-        elif self._maximised or panel.has_focus or panel.size.height <= 1:
+        elif self._maximised or panel.has_focus or panel.outer_size.height <= 1:
             self._maximised = which
         if self._maximised != before:  # else all stands where it is, and only the focus moves
             self._arrange()

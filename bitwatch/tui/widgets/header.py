@@ -148,8 +148,8 @@ class Header(Painted):
         parts = [Part(9, step), Part(5, Line(), least=BAR_MIN)]
         parts.append(Part(3, Line(f"{100 * view.step / view.steps:.0f}").add(" %", "quiet")))
         if view.state in END_STATES:
-            if view.updated and view.attempt_started:
-                took = duration(view.updated - view.attempt_started)
+            if view.ended and view.attempt_started:
+                took = duration(view.ended - view.attempt_started)
                 parts.append(Part(6, Line("took ", "quiet").add(took)))
         elif view.eta_s is not None:
             parts.append(Part(7, Line("ETA ", "quiet").add(duration(view.eta_s))))

@@ -37,15 +37,20 @@ class ReaderPanel(Panel):
         self._judged: Mapping[Key, Judged] = {}
 
     def remember(self, view: View) -> None:
-        self._judged = judged(view, self.now)
+        self._judged = judged(view, view.ended or self.now)
         self._rates.take(view, self._judged, self.now)
+
+    @property
+    def _at(self) -> float:
+        """The moment that is shown: nothing goes on in an attempt that is over."""
+        return self.view.ended or self.now
 
     # -----------------------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Line]:
         if self.view.foreign:
             return watched_workers.lines(self.view, width, height)
-        rows = grid(self.view, self._judged, self.now)
+        rows = grid(self.view, self._judged, self._at)
         if not rows:
             return centred("no reader has reported yet", width, height)
         head = [self.summary(width)]
@@ -59,7 +64,7 @@ class ReaderPanel(Panel):
             body.append(Line("no workers: each rank reads for itself", "quiet"))
         if self.listed and len(body) < room:
             left = room - len(body) - 1
-            listed = reader_list.lines(self._judged, self._rates, self.now, width, left)
+            listed = reader_list.lines(self._judged, self._rates, self._at, width, left)
             body.extend([Line(), *listed])
         return [*head, *body][:height]
 
@@ -109,7 +114,7 @@ class ReaderPanel(Panel):
         if not wrong or height < 2:
             return []
         shown = wrong if len(wrong) < height else wrong[: max(1, height - 2)]
-        found = [_trouble(key, one, self.now).cut(width) for key, one in shown]
+        found = [_trouble(key, one, self._at).cut(width) for key, one in shown]
         if len(wrong) > len(shown) and height > len(shown) + 1:
             found.append(Line(f"and {len(wrong) - len(shown):,} more", "quiet"))
         return [Line(), *found]
