@@ -80,6 +80,15 @@ class Stage:
         return [str(note.message) for note in self.app._notifications]
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for every test, whatever the terminal of whoever runs them can do."""
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+
+
 Open = Callable[..., AbstractAsyncContextManager[Stage]]
 
 
