@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bitwatch import listing
 from bitwatch.sense import processes
@@ -23,6 +24,13 @@ from tests.nvml.standin import NoCompiler, Standin
 # Before torch is imported anywhere: its threads wait for each other by turning round, and with
 # two tests at once on two cores a step then takes fifteen times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What hypothesis makes up is the same each time, and how long it takes says nothing: a busy machine
+# makes any test slow. To look for more: --hypothesis-profile=default.
+settings.register_profile(
+    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 PATIENCE_S = 120.0  # against hangs only; nothing here measures time
 

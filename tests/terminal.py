@@ -15,6 +15,7 @@ import pyte
 from tests.conftest import Shell, until
 
 KEYBOARD = re.compile(rb"\x1b\[[<>=][0-9;]*u")  # a keyboard protocol that pyte would print
+OWN = ("COLUMNS", "LINES", "NO_COLOR")  # what whoever runs the tests may say of its own terminal
 LEFT = b"\x1b[?1049l"
 
 
@@ -31,8 +32,7 @@ class Terminal:
     ) -> None:
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)
-        # Whoever runs the tests may say how wide its own terminal is.
-        surroundings = {k: v for k, v in shell.environment.items() if k not in ("COLUMNS", "LINES")}
+        surroundings = {k: v for k, v in shell.environment.items() if k not in OWN}
         names = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
         self.raw = b""
         self.last = ""  # the picture that stood when the screen was left, whole

@@ -16,7 +16,9 @@ from tests.sense.conftest import WITH_A_DEAD_LEADER
 
 def test_of_a_process_with_tags_all_is_told(run: RunDir, start: Start) -> None:
     key = start(env=tags(run), start_new_session=True)
-    found = until(lambda: (one := about(*key)) and one.run and one, "tags that are its own")
+    found = until(
+        lambda: (one := about(*key)) and one.run and one.state == "S" and one, "its sleep"
+    )
     assert (found.pid, found.starttime, found.name) == (*key, "sleep")
     assert (found.run, found.attempt, found.run_directory) == (run.id, 1, str(run.path))
     assert (found.command, found.directory) == (["sleep", "600"], os.getcwd())
@@ -33,7 +35,10 @@ def test_of_a_process_with_tags_all_is_told(run: RunDir, start: Start) -> None:
 def test_a_stopped_process_says_so_and_one_without_tags_has_none(start: Start) -> None:
     key = start(env={})
     os.kill(key[0], signal.SIGSTOP)
-    found = until(lambda: (one := about(*key)) and one.run == "" and one, "that it has no tags")
+    found = until(
+        lambda: (one := about(*key)) and (one.run, one.state) == ("", "T") and one,
+        "that it has no tags and is stopped",
+    )
     assert found.state_words == "stopped (T)"
     assert (found.attempt, found.run_directory) == (None, None)
 

@@ -279,14 +279,14 @@ def test_what_is_beside_the_live_attempt_comes_after_the_first_picture(
     reading.look_around()
     assert reading.poll(), "it is news"
     second = reading.snapshot()
-    assert _leftovers(second) == {left} == {p.key for p in _rows(second)}
+    assert _leftovers(second) == {left} == {p.key for p in _rows(second, supervised)}
     # What comes meanwhile is told by both or by none, and does not wait for the next look.
     recorded.write(supervised.journal, [_left(fresh)])
     reading._leftovers_next = 0.0
     for _ in range(2):
         reading.poll()
         third = reading.snapshot()
-        assert _leftovers(third) == {p.key for p in _rows(third)}
+        assert _leftovers(third) == {p.key for p in _rows(third, supervised)}
         reading.look_around()
     assert _leftovers(reading.snapshot()) == {left, fresh}
 
@@ -299,5 +299,5 @@ def _leftovers(snapshot: Snapshot) -> set[Key]:
     return {(p.pid, p.starttime) for p in snapshot.view.leftovers}
 
 
-def _rows(snapshot: Snapshot) -> list[Other]:
-    return [other for other in snapshot.others if other.group == "leftover"]
+def _rows(snapshot: Snapshot, run: RunDir) -> list[Other]:
+    return [o for o in snapshot.others if o.group == "leftover" and o.run == run.id]

@@ -180,7 +180,7 @@ def test_ranks_without_folder_and_supervisor_are_one_thing_everywhere_and_one_ke
     again(reading)
     reading.look_around()
     seen = again(reading)
-    of_the_run = [(other.pid, other.group) for other in seen.others if other.run]
+    of_the_run = [(other.pid, other.group) for other in seen.others if other.run == run.id]
     assert of_the_run == [(worker[0], "leftover")]
     assert [alert.id for alert in seen.view.alerts] == [
         *("record-unreadable", "idle-reader", "leftovers")

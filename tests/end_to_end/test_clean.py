@@ -106,7 +106,8 @@ def test_five_hundred_leftovers_and_as_many_that_look_the_same(
     innocent = crowd.start(500, "left")
     settled(*mine)
     listed = clean(shell, "--all", "--dry-run")
-    assert pids(listed["own"]) == {pid for pid, _ in mine}
+    of_the_test = {pid for pid, _ in mine + innocent}
+    assert pids(listed["own"]) & of_the_test == {pid for pid, _ in mine}
     assert pids(listed["suspect"]) >= {pid for pid, _ in innocent}
     assert {one["proof"] for one in listed["own"]} == {"recorded", "tagged"}
     began = time.monotonic()
@@ -120,7 +121,7 @@ def test_five_hundred_leftovers_and_as_many_that_look_the_same(
     assert {one["ended"] for one in done["killed"]} <= {"SIGTERM", "SIGKILL", "by itself"}
     actions = [r for r in read_all(run.journal)[0] if isinstance(r, events.Action)]
     assert [action.name for action in actions] == ["clean"]
-    assert clean(shell, "--all")["own"] == []
+    assert not pids(clean(shell, "--all")["own"]) & of_the_test
 
 
 def test_from_a_killed_agent_to_a_clean_machine_by_one_key(tmp_path: Path, crowd: Crowd) -> None:
@@ -171,11 +172,12 @@ def test_of_a_deleted_run_the_tag_is_proof_and_a_terminal_or_another_program_is_
             return {chosen[0], own[0]} <= pids(found["own"]) and key[0] in pids(found["confirm"])
 
         until(judged, "both to be old enough to be judged")
-        assert "whose folder is gone" in found["own"][0]["why"]
+        (why,) = (one["why"] for one in found["own"] if one["pid"] == own[0])
+        assert "whose folder is gone" in why
         assert pids(clean(shell, "--pid", str(chosen[0]))["killed"]) == {chosen[0]}
         assert alive(own) and alive(key)
         done = clean(shell, "--all", "--yes")
-        assert pids(done["killed"]) == {own[0]}
+        assert own[0] in pids(done["killed"])
         assert alive(key) and not alive(own)
         done = clean(shell, "--pid", str(notebook.pid), "--pid", str(os.getpid()))
         assert pids(done["killed"]) == {notebook.pid}

@@ -18,7 +18,7 @@ from bitwatch.record.journal import read_all
 from bitwatch.record.rundir import RunDir
 from bitwatch.sense import processes
 from tests.conftest import Shell, alive, until
-from tests.terminal import children, is_there
+from tests.terminal import OWN, children, is_there
 
 pytestmark = pytest.mark.slow
 FOREVER = "train.steps=100000"
@@ -147,8 +147,10 @@ def test_the_lines_terminal_may_close_and_the_run_be_stopped(shell: Shell) -> No
 
 def the_terminal_closes(shell: Shell, face: str, sees: str) -> RunDir:
     """A run whose terminal was closed, and whose shell was killed, and that goes on."""
+    surroundings = {k: v for k, v in shell.environment.items() if k not in OWN}
+    surroundings["TERM"] = "xterm-256color"
     terminal = pexpect.spawn(
-        "bash", ["--norc"], env=shell.environment, cwd=str(shell.folder), encoding="utf-8"
+        "bash", ["--norc"], env=surroundings, cwd=str(shell.folder), encoding="utf-8"
     )
     terminal.sendline(f"{shell.command[0]} run {shell.config} --set {FOREVER} {face}")
     terminal.expect(sees, timeout=120)

@@ -16,7 +16,8 @@ from tests.conftest import until
 from tests.sense.conftest import Start, in_a_fork, in_state, program, stat_of
 
 NOBODY_UID = 65534
-TAGS = {"BITWATCH_RUN": "amber-otter", "BITWATCH_ATTEMPT": "2", "BITWATCH_DIR": "/runs/a b"}
+# In a home that is there: nobody else takes what has these tags for a leftover.
+TAGS = {"BITWATCH_RUN": "amber-otter", "BITWATCH_ATTEMPT": "2", "BITWATCH_DIR": "/a b"}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_tags_are_found_in_any_environment(environment: bytes, tags: Tags | None
 
 def test_tags_are_certain_once_settled_and_change_with_the_program(start: Start) -> None:
     """One process: started with tags, exec'd with others, then without any, then with none."""
-    again = "BITWATCH_RUN=brisk-heron BITWATCH_DIR=/runs/b"
+    again = "BITWATCH_RUN=brisk-heron BITWATCH_DIR=/b"
     shell = f"read x; exec env {again} sh -c 'read x; exec env -u BITWATCH_RUN sh -c \"read x; exec env -i cat\"'"
     child = start("sh", "-c", shell, env={**os.environ, **TAGS})
     assert child.stdin
@@ -52,7 +53,7 @@ def test_tags_are_certain_once_settled_and_change_with_the_program(start: Start)
             child.stdin.flush()
         here = until(lambda: _settled_anew(known, child.pid, seen), f"program {step}")
         seen.append((here.image, known.tags(here), known.command(here).split()[0]))
-    first, second = Tags("amber-otter", 2, "/runs/a b"), Tags("brisk-heron", 2, "/runs/b")
+    first, second = Tags("amber-otter", 2, "/a b"), Tags("brisk-heron", 2, "/b")
     assert [tags for _, tags, _ in seen] == [first, second, None, None]
     assert [command for *_, command in seen] == ["sh", "sh", "sh", "cat"]
     child.kill()
@@ -79,7 +80,7 @@ def test_a_young_process_is_never_certain(start: Start) -> None:
             assert not was_known and not was_settled
             assert known.command(stat) in ("", "cat")
     assert until(lambda: known.tags_known(stat), "its second second")
-    assert known.tags(stat) == Tags("amber-otter", 2, "/runs/a b")
+    assert known.tags(stat) == Tags("amber-otter", 2, "/a b")
 
 
 def test_an_environment_that_a_title_was_written_over_is_unknown() -> None:

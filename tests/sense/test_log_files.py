@@ -63,7 +63,7 @@ def test_output_through_programs_that_copy_it_is_found_behind_them(families: Fam
     )  # fmt: skip
     found(shell.pid)
 
-    looked = training.of(shell.pid)
+    looked = until(lambda: len((it := training.of(shell.pid)).logs) == 2 and it, "tee's files")
 
     assert sorted(Path(log.path).name for log in looked.logs) == ["one.txt", "two.txt"]
     assert "through cat" in looked.logs[0].how

@@ -61,9 +61,16 @@ def target(child: subprocess.Popen[bytes], path: Path | None, rank: int = 0) -> 
     return Target(rank, *stat_of(child.pid).key, path)
 
 
+def rests(pid: int) -> bool:
+    """Whether all its threads sleep."""
+    tasks = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return {text.rpartition(")")[2].split()[0] for text in tasks} == {"S"}
+
+
 def test_a_process_that_waits_tells_where(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "stacks" / "rank0.txt"
     child = start(str(path), code=ASKED)
+    until(lambda: rests(child.pid), "both its threads to wait")
     for _ in range(2):  # the second answer is another one, in the same file
         (look,) = stacks.ask([target(child, path)])
         assert [thread.frames[0].function for thread in look.threads] == ["waits", "wait"]

@@ -59,4 +59,4 @@ def test_roles_are_kept_when_parents_are_gone_and_none_lives_at_the_end(
     left = {pid: what for pid, what in roles(looked.members).items() if pid != launched.pid}
     assert roles(orphaned) == roles(again) == left
     families.end()
-    assert all(one.stat.state in "ZX" for one in watch.look())
+    until(lambda: all(one.stat.state in "ZX" for one in watch.look()), "the death of all")

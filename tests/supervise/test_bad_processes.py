@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -124,7 +125,8 @@ def test_what_a_person_started_inside_a_run_needs_a_confirmation(
     if tmux is None:
         pytest.skip("tmux is not installed")
     write(run, ATTEMPT, ENDED)
-    server = [tmux, "-S", str(tmp_path / "tmux"), "-f", "/dev/null"]
+    folder = tempfile.mkdtemp(dir="/tmp")  # the name of a socket has 107 bytes at most
+    server = [tmux, "-S", f"{folder}/tmux", "-f", "/dev/null"]
     shell = f"exec -a '{WORKER}' sleep 600 & echo $! > {tmp_path}/worker; wait"
     command = [*server, "new-session", "-d", "bash", "-c", shell]
     subprocess.run(command, env=tags(run), check=True, start_new_session=True)
@@ -152,6 +154,7 @@ def test_what_a_person_started_inside_a_run_needs_a_confirmation(
         assert all(alive(key) for key in keys)
     finally:
         subprocess.run([*server, "kill-server"], check=False)
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +22,10 @@ from tests.conftest import PATIENCE_S, until
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "private" / "run.sock"
+def path() -> Iterator[Path]:
+    """Not in a folder of pytest's: the name of a socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder) / "private" / "run.sock"
 
 
 def serve(server: socket.socket, seen: list[Request], count: int) -> threading.Thread:

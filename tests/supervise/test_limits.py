@@ -20,8 +20,8 @@ from tests.conftest import until
 
 @pytest.fixture
 def no_thread() -> Iterator[None]:
-    """No thread can be started: none gets a stack of this size."""
-    before = threading.stack_size(1 << 46)
+    """No thread can be started: no process has room for a stack of this size."""
+    before = threading.stack_size(1 << 48)
     yield
     threading.stack_size(before)
 

@@ -65,8 +65,13 @@ class Watched:
 
 
 def test_who_keeps_a_run_is_named_and_where(
-    launch: Callable[..., Launched], small: Callable[..., object], tmp_path: Path
+    launch: Callable[..., Launched],
+    small: Callable[..., object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(stacks, "ANSWER_S", 30.0)  # or a late answer, or half of one, is news
+    monkeypatch.setattr(stacks, "STILL_S", 0.3)
     for part in range(4):  # two for each rank; those of rank 0 are longer
         rows = [f"row {row:010}" for row in range(ROWS * (1 if part == 2 else 20))]
         pq.write_table(pa.table({"text": rows}), tmp_path / f"part-{part}.parquet")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import textual.pilot
 from textual import _wait
+from textual.notifications import Notification
 from textual.pilot import Pilot
 
 from bitwatch.tui import remap
@@ -25,6 +29,20 @@ from tests.tui.recorded import Fixed, Remembered
 # a twentieth of that time). Textual's own 20 ms are a minute in these tests; two looks are still
 # longer than the 17 ms between two pictures of a screen.
 _wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 0.01, 0.01 / 20
+
+
+async def at_rest(*limits: float) -> None:
+    """On a busy machine an app that waits for the processor looks as if it were at rest: it is not
+    while the loop has something to go on with."""
+    await _wait.wait_for_idle(*limits)
+    loop: Any = asyncio.get_running_loop()
+    while loop._ready:
+        await asyncio.sleep(_wait.SLEEP_GRANULARITY)
+
+
+textual.pilot.wait_for_idle = at_rest  # type: ignore[attr-defined]
+# However long a test takes, what it has been told stands on the screen until it has looked.
+Notification.time_left = property(lambda _: PATIENCE_S)  # type: ignore[assignment,method-assign]
 
 
 class Stage:
@@ -50,6 +68,7 @@ class Stage:
         while not condition():
             assert time.monotonic() < deadline, f"waited in vain:\n{self.text()}"
             await self.pilot.pause(0.02)
+        await self.pilot.pause()  # what a thread has told need not stand on the screen yet
 
     def text(self) -> str:
         """What stands on the screen, line by line, by asking every widget for its lines."""
@@ -59,6 +78,15 @@ class Stage:
 
     def toasts(self) -> list[str]:
         return [str(note.message) for note in self.app._notifications]
+
+
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for every test, whatever the terminal of whoever runs them can do."""
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 Open = Callable[..., AbstractAsyncContextManager[Stage]]

@@ -38,6 +38,11 @@ def shown(at: Stage) -> list[str]:
     return [line.text for line in picture.lines] if picture else []
 
 
+def last(at: Stage) -> str:
+    """The last of them; of a page that has read nothing yet there is none."""
+    return "".join(shown(at)[-1:])
+
+
 def page(at: Stage) -> Logs:
     screen = at.app.screen
     assert isinstance(screen, Logs)
@@ -98,20 +103,20 @@ async def test_it_follows_until_one_scrolls_up_and_says_how_much_has_come(stage:
         await open_page(at)
         await at.until(says(at, "a step 198", "at the end, follows"))
         append(folder / "rank1.log", f"{clock(1)} from the other\n")
-        await at.until(lambda: "from the other" in shown(at)[-1])
+        await at.until(lambda: "from the other" in last(at))
         await at.press("up")
-        await at.until(lambda: "a step 198" in shown(at)[-1])
+        await at.until(lambda: "a step 198" in last(at))
         append(folder / "rank0.log", "more\n" * 30)
         await at.until(says(at, "30 new lines below"))
-        assert "a step 198" in shown(at)[-1]
+        assert "a step 198" in last(at)
         await at.press("pagedown", "down")
         await at.until(lambda: "more" in shown(at)[1])
         await at.press("f")
-        await at.until(lambda: "follows" in subtitle(at) and "more" in shown(at)[-1])
+        await at.until(lambda: "follows" in subtitle(at) and "more" in last(at))
         append(folder / "rank0.log", "half a line")
-        await at.until(lambda: "half a line" in shown(at)[-1])
+        await at.until(lambda: "half a line" in last(at))
         append(folder / "rank0.log", " is whole\nand the last")
-        await at.until(lambda: "and the last" in shown(at)[-1])
+        await at.until(lambda: "and the last" in last(at))
         assert "half a line is whole" in shown(at)[-2]
         page(at).view.post_message(page(at).view.Scrolled(-3))
         await at.until(lambda: "does not follow" in subtitle(at))
@@ -208,17 +213,17 @@ async def test_long_lines_are_cut_wrapped_or_scrolled(stage: Open) -> None:
     async with stage(60, 15) as at:
         logs(at, rank0="".join(f"{letter * 70}END\n" for letter in "abcdefghij"))
         await open_page(at)
-        await at.until(lambda: shown(at)[-1].endswith("…"))
+        await at.until(lambda: last(at).endswith("…"))
         await at.press(">", ">")
-        await at.until(lambda: shown(at)[-1].endswith("END"))
+        await at.until(lambda: last(at).endswith("END"))
         await at.press("w")
-        await at.until(lambda: shown(at)[-1].strip("j") == "END")
+        await at.until(lambda: last(at).strip("j") == "END")
         assert shown(at)[-2] == "j" * page(at).view.size.width
         top = shown(at)[0]
         await at.press("up")
         await at.until(lambda: shown(at)[1] == top)
         await at.press("w")
-        await at.until(lambda: shown(at)[-1].endswith("…"))
+        await at.until(lambda: last(at).endswith("…"))
 
 
 async def test_a_bar_is_shown_as_it_ended_and_raw_on_demand(stage: Open) -> None:
@@ -290,9 +295,9 @@ async def test_a_large_log_is_paged_and_searched_without_being_read(stage: Open)
             log.write(b"\n" + block + b"the end\n")
         await open_page(at)
         await at.press("0")
-        await at.until(lambda: shown(at)[-1] == "the end")
+        await at.until(lambda: last(at) == "the end")
         await at.press(*["pageup"] * 5)
-        await at.until(lambda: len(shown(at)) == 20 and shown(at)[-1].endswith(" line 39905"))
+        await at.until(lambda: len(shown(at)) == 20 and last(at).endswith(" line 39905"))
         await at.press("slash", *"needle", "enter")
         await at.until(lambda: "no further one below" in status(at))
         await at.press("N")

@@ -64,6 +64,8 @@ def test_it_looks_as_it_did(
     finally:
         if app.source is not None:
             app.source.close()
+        monkeypatch.undo()
+        time.tzset()  # or all tests after this one would be in that time zone
 
 
 async def until_said(pilot: Pilot[None], words: str) -> None:
