@@ -325,13 +325,21 @@ def watched(**fields: Any) -> View:
 
 def ended(**fields: Any) -> View:
     return on_l4s(
-        state="done", step=20_000, phase="", eta_s=None, processes=[], alerts=[], **fields
+        state="done",
+        ended=NOW - 1,
+        step=20_000,
+        phase="",
+        eta_s=None,
+        processes=[],
+        alerts=[],
+        **fields,
     )
 
 
 def failed(**fields: Any) -> View:
     return on_l4s(
         state="failed",
+        ended=NOW - 1,
         cause="rank 2: loss is not finite at step 12,408",
         phase="",
         eta_s=None,
