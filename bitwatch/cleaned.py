@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from bitwatch import config as configuration
-from bitwatch import screen
+from bitwatch import screen, utf8
 from bitwatch.record.rundir import RunDir
 from bitwatch.strict import ConfigError
 from bitwatch.supervise.clean import Cleaner
@@ -50,7 +50,7 @@ def clean(
         by = f"bitwatch clean (pid {os.getpid()})"
         found = cleaner.clean(found, pids, by, _grace_s(run), all_own=act)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+        click.echo(msgspec.json.format(utf8.to_json(found)).decode())
     elif asked:
         for line in after(found):
             click.echo(line)

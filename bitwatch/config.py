@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 import platformdirs
 
+from bitwatch import utf8
 from bitwatch.strict import ConfigError, apply_change, convert, read_toml, toml_value
 
 HERE = Path(__file__).resolve().parent
@@ -226,6 +227,9 @@ def anchored(config: Config, folder: Path) -> Config:
         data.validation = _anchored(data.validation, folder)
     if checkpoint.folder is not None:
         checkpoint.folder = str(folder / Path(checkpoint.folder).expanduser())
+    for key in ("data.cache", "data.source", "data.validation", "checkpoint.folder"):
+        if not utf8.is_text(place := value(config, key) or ""):
+            raise ConfigError(f"{key}: the name of {place} is not UTF-8; name another place")
     return config
 
 
@@ -277,17 +281,26 @@ def bytes_per_sequence(model: Model) -> int:
 
 
 def home(user: User | None = None) -> Path:
-    """The folder that holds all runs: $BITWATCH_HOME, the user's file, the platform's."""
+    """The folder that holds all runs: $BITWATCH_HOME, the user's file, the platform's.
+    Raises ConfigError."""
     if os.environ.get("BITWATCH_HOME"):
-        return Path(os.environ["BITWATCH_HOME"]).expanduser().absolute()
+        return _folder(Path(os.environ["BITWATCH_HOME"]), "runs: set BITWATCH_HOME to another")
     user = user or load_user()
-    if user.folders.runs:
-        return Path(user.folders.runs).expanduser().absolute()
-    return platformdirs.user_state_path("bitwatch") / "runs"
+    wanted = Path(user.folders.runs or platformdirs.user_state_path("bitwatch") / "runs")
+    return _folder(wanted, "runs: set BITWATCH_HOME to another")
 
 
 def cache_folder(config: Config, user: User) -> Path:
-    """The folder that keeps indexed text: data.cache, the user's file, the platform's."""
-    if wanted := config.data.cache or user.folders.cache:
-        return Path(wanted).expanduser().absolute()
-    return platformdirs.user_cache_path("bitwatch") / "text"
+    """The folder that keeps indexed text: data.cache, the user's file, the platform's.
+    Raises ConfigError."""
+    wanted = config.data.cache or user.folders.cache
+    folder = Path(wanted or platformdirs.user_cache_path("bitwatch") / "text")
+    return _folder(folder, "indexed text: set data.cache to another")
+
+
+def _folder(path: Path, of_what: str) -> Path:
+    """Raises ConfigError for one that no record could name."""
+    path = path.expanduser().absolute()
+    if not utf8.is_text(path):
+        raise ConfigError(f"{path}: its name is not UTF-8, so it cannot be the folder of {of_what}")
+    return path

@@ -35,9 +35,14 @@ def follow(run: RunDir, attempt: int, signals: Signals) -> int:
             signals.act(run, attempt)
             if signals.hung_up:
                 return 0
+            held = run.lock_is_held()  # asked first: who has let go has written all
             news = follower.poll()
             seen = view(follower.state, time.time(), follower.liveness())
             attempt = max(attempt, seen.attempt)
+            if seen.attempt < attempt and not held:
+                said = f"{run.id}: its supervisor ended before attempt {attempt} began"
+                say(f"{said}; see {run.supervisor_log}")
+                return 1
             if seen.attempt == attempt:  # a resumed run shows its last one until this begins
                 for line in lines.new(seen):
                     print(line, flush=True)

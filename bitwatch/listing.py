@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from bitwatch import utf8
 from bitwatch.record import rundir, unwritten
 from bitwatch.record.events import State
 from bitwatch.record.follow import Follower
@@ -75,7 +76,7 @@ def row(run: RunDir) -> Row:
 
 
 def to_json(found: list[Row]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(found)) + b"\n"
+    return msgspec.json.format(utf8.to_json(found)) + b"\n"
 
 
 def table(found: list[Row]) -> str:

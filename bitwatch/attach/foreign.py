@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from bitwatch import __version__
+from bitwatch import __version__, utf8
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
@@ -40,7 +40,7 @@ def of_training(home: Path, training: Training) -> RunDir:
             name_of(training),
             command=training.command.split(),
             root=training.root,
-            logs=[log.path for log in training.logs],
+            logs=[log.path for log in training.logs if utf8.is_text(log.path)],
             records=[_started(training), *map(_start_of, training.members)],
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bitwatch import small
+from bitwatch import small, utf8
 from bitwatch.attach import own_dialects
 from bitwatch.attach.dialects import Listener
 from bitwatch.attach.log_file import LogFile
@@ -217,7 +217,7 @@ class LogWatch:
         read = {path: log.place for path, log in self.logs.items() if not log.is_fresh}
         places = {**self.known_places, **read}
         with contextlib.suppress(OSError):  # a full disk: the next one reads more than it needs
-            rundir.write_whole(_places_file(self._run), msgspec.json.encode(places))
+            rundir.write_whole(_places_file(self._run), utf8.to_json(places))
 
     def close(self) -> None:
         self.save_places()

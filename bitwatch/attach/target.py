@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bitwatch import utf8
 from bitwatch.attach import foreign, own_dialects
 from bitwatch.attach.log_file import unfit
 from bitwatch.record import rundir
@@ -29,7 +30,9 @@ def meant(home: Path, word: str) -> Target:
     if os.path.isdir(word):
         raise RunDirError(f"{word}: is a folder without a run; name a run, a pid or a log")
     if os.path.exists(word):
-        return _of_log(Path(word).absolute())
+        if not utf8.is_text(log := Path(word).absolute()):
+            raise RunDirError(f"{log}: its name is not UTF-8, and no record can hold it; rename it")
+        return _of_log(log)
     return rundir.find(home, word)
 
 

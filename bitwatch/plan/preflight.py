@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bitwatch import config as configuration
+from bitwatch import utf8
 from bitwatch.plan import data_problems, fit, guard, memory, modes, parameters, problems
 from bitwatch.plan.corrections import corrections
 from bitwatch.plan.facts import DataFacts, DeviceFacts, Facts, ModelFacts
@@ -69,7 +70,7 @@ def make_plan(
 
 def to_json(plan: Plan) -> bytes:
     """The plan as a person can read it: indented JSON, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(plan)) + b"\n"
+    return msgspec.json.format(utf8.to_json(plan)) + b"\n"
 
 
 def _model(config: configuration.Config, facts: ModelFacts) -> ModelPlan:

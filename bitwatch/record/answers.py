@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from bitwatch import utf8
+
 
 class Said(msgspec.Struct, tag_field="kind", tag="said"):
     """A diagnostic for the person at the keyboard, while the work goes on."""
@@ -29,12 +31,11 @@ class Ended(msgspec.Struct, tag_field="kind", tag="ended"):
 
 
 Answer = Said | Wrote | Ended
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Answer)
 
 
 def encode(answer: Answer) -> bytes:
-    return _encoder.encode(answer) + b"\n"
+    return utf8.to_json(answer) + b"\n"
 
 
 def decode(line: bytes) -> Answer:

@@ -11,6 +11,7 @@ import math
 
 import msgspec
 
+from bitwatch import utf8
 from bitwatch.record import events
 
 Any_ = (
@@ -40,7 +41,6 @@ Any_ = (
     | events.Reader
 )
 
-_encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Any_] = msgspec.json.Decoder(Any_)
 
 
@@ -53,7 +53,7 @@ def encode(record: events.Record) -> bytes:
             odd[name] = str(value)
     if odd:
         record = msgspec.structs.replace(record, nonfinite=odd, **dict.fromkeys(odd))
-    return _encoder.encode(record) + b"\n"
+    return utf8.to_json(record) + b"\n"
 
 
 def decode(line: bytes) -> Any_ | None:

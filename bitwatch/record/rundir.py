@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bitwatch import small
+from bitwatch import small, utf8
 from bitwatch.record import kernel
 
 REBOOTED = "ended at reboot"
@@ -250,7 +250,7 @@ def create(home: Path, name: str, **facts: Any) -> RunDir:
 
 
 def write_identity(run: RunDir, identity: Identity) -> None:
-    write_whole(run.identity_file, msgspec.json.format(msgspec.json.encode(identity)))
+    write_whole(run.identity_file, msgspec.json.format(utf8.to_json(identity)))
 
 
 def new_attempt(run: RunDir) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bitwatch import utf8
 from bitwatch.record.events import Severity
 
 
@@ -60,7 +61,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def to_json(report: Report) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(report)) + b"\n"
+    return msgspec.json.format(utf8.to_json(report)) + b"\n"
 
 
 def severest_first(findings: list[Finding]) -> list[Finding]:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import utf8
 from bitwatch.sense.processes import read_stat, send_signal
 
 MESSAGE_BYTES = 64 << 10
@@ -124,7 +125,7 @@ def receive(server: socket.socket) -> tuple[socket.socket, Request] | None:
 
 def reply(peer: socket.socket, answer: Answer) -> None:
     with contextlib.suppress(OSError), peer:
-        peer.sendall(msgspec.json.encode(answer) + b"\n")
+        peer.sendall(utf8.to_json(answer) + b"\n")
 
 
 def ask(path: Path, request: Request, limit_s: float = ANSWER_S, *, wake: bool = True) -> Answer:
@@ -136,7 +137,7 @@ def ask(path: Path, request: Request, limit_s: float = ANSWER_S, *, wake: bool =
             peer.connect(str(path))
             if wake:
                 _wake(peer)
-            peer.sendall(msgspec.json.encode(request) + b"\n")
+            peer.sendall(utf8.to_json(request) + b"\n")
             return msgspec.json.decode(_line(peer), type=Answer)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ControlError(f"{path}: no supervisor answers ({error})") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bitwatch import utf8
 from bitwatch.record import events, rundir
 from bitwatch.record.follow import Follower
 from bitwatch.record.journal import JournalWriter
@@ -150,7 +151,7 @@ def write(
     journal.write(events.RunEnded(state=word, cause=cause), last_word=True)
     said = {"attempt": attempt, "state": word, "cause": cause, "step": step}
     with contextlib.suppress(OSError):  # a full disk: the journal has it, or nobody can
-        data = msgspec.json.encode({**said, "agent": agent, "ended": time.time()})
+        data = utf8.to_json({**said, "agent": agent, "ended": time.time()})
         rundir.write_whole(run.exit(attempt), data)
     return whole
 

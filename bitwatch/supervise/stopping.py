@@ -11,7 +11,7 @@ import time
 
 import msgspec
 
-from bitwatch import small
+from bitwatch import small, utf8
 from bitwatch.record import rundir
 from bitwatch.record.rundir import RunDir
 
@@ -42,7 +42,7 @@ def ask(
         run.relaunch(attempt).unlink(missing_ok=True)
         before = None  # that one was not for good
     if before is None or (now and not before.now):
-        data = msgspec.json.encode(Stop(by=by, t=time.time(), now=now))
+        data = utf8.to_json(Stop(by=by, t=time.time(), now=now))
         try:
             rundir.write_whole(run.stop(attempt), data)
         except OSError as error:

@@ -24,6 +24,7 @@ ALLOWED = {
     # What ranks had no room to write, why they stopped, and that a file is one: together 3 ms.
     "bitwatch.record.aside", "bitwatch.record.stops", "bitwatch.record.unwritten",
     "bitwatch.small",
+    "bitwatch.utf8",
 }  # fmt: skip
 OTHERS = {"click", "msgspec", "platformdirs", "typing_extensions"}  # the last by msgspec
 

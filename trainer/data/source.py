@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from bitwatch import config as configuration
+from bitwatch import utf8
 from trainer.failures import Failed
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _matching(place: str, key: str) -> tuple[Path, list[Path]]:
     if path.is_file():
         if kind_of(path) is None:
             raise SourceError(f"{key}: cannot read {place}", f"Give {READABLE} files")
-        return path.parent, [path]
+        return path.parent, [_named(path, key)]
     if path.is_dir():
         inside = glob.escape(str(path)) + "/**"  # leaves hidden files out
         found = [Path(name) for name in glob.glob(inside, recursive=True)]
@@ -171,7 +172,14 @@ def _matching(place: str, key: str) -> tuple[Path, list[Path]]:
     files = sorted(file for file in found if kind_of(file) and file.is_file())
     if not files:
         raise SourceError(f"{key}: {place} {what}", f"Give {READABLE} files")
-    return root, files
+    return root, [_named(file, key) for file in files]
+
+
+def _named(file: Path, key: str) -> Path:
+    """Raises SourceError for one that no plan could name."""
+    if not utf8.is_text(file):
+        raise SourceError(f"{key}: the name of {file} is not UTF-8", "Rename it")
+    return file
 
 
 def _splits(root: Path, files: list[Path]) -> dict[Path, str]:
