@@ -22,36 +22,14 @@ MOST = {
 }
 
 
+LEAST_SAMPLE_S = 0.1  # between two looks at the machine: more often costs more than it shows
+
+
 def impossible(c: Config) -> Iterator[str]:
     """Sentences about values that no machine could run."""
-    positive = {
-        "model": ("d_model", "heads", "layers", "feedforward"),
-        "parallel": ("ranks", "start_timeout_s", "step_timeout_s"),
-        "data": ("cache_limit_gib",),
-        "train": ("steps", "batch", "micro_batch", "learning_rate", "log_every", "eval_steps"),
-        "checkpoint": ("keep",),
-        "watch": ("stall_s", "sample_s"),
-    }
-    not_negative = {
-        "run": ("seed",),
-        "data": ("workers", "shuffle"),
-        "train": ("warmup", "weight_decay", "clip", "eval_every"),
-        "checkpoint": ("every",),
-        "watch": ("leftover_grace_s", "grace_s"),
-    }
-    for table, limit in ((positive, 1), (not_negative, 0)):
-        for section, keys in table.items():
-            for key in keys:
-                value = getattr(getattr(c, section), key)
-                if value is None:
-                    continue
-                if not math.isfinite(value):
-                    yield f"{section}.{key}: must be a finite number, not {value}"
-                elif value > (most := MOST.get((section, key), MOST_OF_ALL)):
-                    yield f"{section}.{key}: must be at most {most:,}, not {value}"
-                elif value < 0 or (limit and value == 0):
-                    wanted = "greater than 0" if limit else "0 or more"
-                    yield f"{section}.{key}: must be {wanted}, not {value}"
+    if wrong := list(_out_of_range(c)):
+        yield from wrong
+        return  # what follows divides by them
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", c.run.name):
         yield (
             f"run.name: {c.run.name!r} becomes a folder name; use up to 64 letters, digits, "
@@ -79,6 +57,39 @@ def impossible(c: Config) -> Iterator[str]:
         yield f"train.warmup: {c.train.warmup} steps of warm-up leave nothing of {c.train.steps} steps"
     if not c.data.source.strip():
         yield "data.source: is empty; give a hub id, a folder or a glob"
+
+
+def _out_of_range(c: Config) -> Iterator[str]:
+    positive = {
+        "model": ("d_model", "heads", "layers", "feedforward", "expected_parameters"),
+        "parallel": ("ranks", "start_timeout_s", "step_timeout_s"),
+        "data": ("cache_limit_gib",),
+        "train": ("steps", "batch", "micro_batch", "learning_rate", "log_every", "eval_steps"),
+        "checkpoint": ("keep",),
+        "watch": ("stall_s", "sample_s"),
+    }
+    not_negative = {
+        "run": ("seed",),
+        "data": ("workers", "shuffle"),
+        "train": ("warmup", "weight_decay", "clip", "eval_every"),
+        "checkpoint": ("every",),
+        "watch": ("leftover_grace_s", "grace_s"),
+    }
+    for table, limit in ((positive, 1), (not_negative, 0)):
+        for section, keys in table.items():
+            for key in keys:
+                value = getattr(getattr(c, section), key)
+                if value is None:
+                    continue
+                if not math.isfinite(value):
+                    yield f"{section}.{key}: must be a finite number, not {value}"
+                elif value > (most := MOST.get((section, key), MOST_OF_ALL)):
+                    yield f"{section}.{key}: must be at most {most:,}, not {value}"
+                elif value < 0 or (limit and value == 0):
+                    wanted = "greater than 0" if limit else "0 or more"
+                    yield f"{section}.{key}: must be {wanted}, not {value}"
+    if 0 < c.watch.sample_s < LEAST_SAMPLE_S:
+        yield f"watch.sample_s: must be at least {LEAST_SAMPLE_S}, not {c.watch.sample_s}"
 
 
 def unbuilt(c: Config) -> Iterator[str]:

@@ -309,6 +309,7 @@ def _explain(error: Exception) -> int:
     from bitwatch.headless import say
     from bitwatch.launching import Failure
     from bitwatch.record.rundir import LockHeld, RunDirError
+    from bitwatch.text import sentence
 
     text = str(error)
     if isinstance(error, Failure):
@@ -318,8 +319,7 @@ def _explain(error: Exception) -> int:
     elif isinstance(error, ConfigError | RunDirError):
         code = USAGE
     elif isinstance(error, OSError):
-        named = f"{error.filename}: " if error.filename else ""
-        text, code = f"{named}{error.strerror or error}", FAILED
+        text, code = sentence(error), FAILED
     else:
         text = f"{type(error).__name__}: {error}; --debug shows where"
         code = FAILED

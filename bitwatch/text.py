@@ -16,6 +16,13 @@ def literal(text: str) -> str:
     return "".join(c if _harmless(c) else repr(c)[1:-1] for c in text)
 
 
+def sentence(error: Exception) -> str:
+    """What an error says to a person: where, then what, without the number of the kernel's."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
 def literal_lines(text: str) -> str:
     """The same, where it may have several lines: newlines and tabs stay."""
     return "".join(c if c in "\n\t" else literal(c) for c in text)

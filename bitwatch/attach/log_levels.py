@@ -31,6 +31,7 @@ LEVELS: tuple[tuple[Level, re.Pattern[str]], ...] = (
     ("bad", re.compile(r"^train\.py: ")),  # why a rank of ours ends
     ("warning", re.compile(OFF + r"(?:WARNING|WARN)" + END)),
     ("warning", re.compile(r"\b[A-Z]\w*Warning: |" + OFF + r"[Ww]arning(?:\]|: )")),
+    ("warning", re.compile(r"^Too many dataloader workers: ")),  # datasets, as its user sees it
     ("warning", re.compile(r"^\[?W\d{3,4} \d\d:\d\d:\d\d")),
     ("quiet", re.compile(OFF + r"(?:DEBUG|TRACE)" + END)),
     ("quiet", re.compile(r"^\[?[DV]\d{3,4} \d\d:\d\d:\d\d")),
@@ -39,6 +40,7 @@ LEVELS: tuple[tuple[Level, re.Pattern[str]], ...] = (
 MARKS = (
     *("error", "exception", "interrupt", "critical", "fatal", "traceback", "warn"),
     *("out of memory", "segmentation fault", "exitcode:", "killed", "train.py: "),
+    "too many dataloader workers: ",
     *(".cpp:", ".py:"),  # of a level that is one letter
 )
 

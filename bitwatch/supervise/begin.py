@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -152,6 +153,8 @@ def start_supervisor(
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if starting.is_there():
+            # Whoever started it may outlive it, and nobody else can take its status.
+            threading.Thread(target=starting.process.wait, name="reaper", daemon=True).start()
             return starting.process
         time.sleep(0.02)
     raise RunDirError(f"{run.id}: the supervisor did not begin in {START_S:.0f} s")

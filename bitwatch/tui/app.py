@@ -23,6 +23,7 @@ from textual.theme import Theme
 from bitwatch.attach.telling import Snapshot
 from bitwatch.record.rundir import RunDir
 from bitwatch.record.view import View
+from bitwatch.text import sentence
 from bitwatch.tui import keys
 from bitwatch.tui.host import Commands, Host
 from bitwatch.tui.kept import Kept, Value
@@ -186,7 +187,7 @@ class Bitwatch(Looks):
             try:
                 text, bad = work(), False
             except Exception as error:  # whatever it is: a sentence on the screen
-                text, bad = str(error) or type(error).__name__, True
+                text, bad = sentence(error), True
             self.post_message(self.Done(text, bad=bad))
 
         threading.Thread(target=body, name="command", daemon=True).start()

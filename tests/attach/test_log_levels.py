@@ -22,6 +22,7 @@ from bitwatch.attach.log_search import Troubles
         ("/x/dataloader.py:617: UserWarning: This DataLoader will", "warning"),
         ("W0824 07:14:00.709000 12 torch/distributed/run.py:793] ****", "warning"),
         ("Warning: something", "warning"),
+        ("Too many dataloader workers: 2 (max is dataset.num_shards=1).", "warning"),
         ("2025-08-24 07:14:00 - DEBUG - cache miss", "quiet"),
         ("val_error: 0.31 error_rate=0.2", ""),
         ("error: 0.31", ""),

@@ -21,7 +21,7 @@ from bitwatch.sense import processes
 from bitwatch.supervise import control
 from bitwatch.tui import kept
 from tests.conftest import Shell, alive, until
-from tests.terminal import Terminal
+from tests.terminal import Terminal, children
 
 pytestmark = pytest.mark.slow
 FOREVER = "train.steps=100000"
@@ -225,6 +225,7 @@ def test_a_stop_without_a_supervisor_starts_one(shell: Shell, run: RunDir, tmp_p
         screen.see("Stop the run")
         screen.press("\t", "\r")
         screen.see("STOPPED")
+        until(lambda: not children(screen.pid), "the screen to take the status of whom it started")
         screen.press("q")
         screen.leave()
     assert other.one()["state"] == "stopped"

@@ -67,3 +67,11 @@ def test_sizes_percents_and_counts() -> None:
     assert text.number(None, 3) == "n/a"
     assert text.counted(1, "shard") == "1 shard"
     assert text.counted(1802, "shard") == "1,802 shards"
+
+
+def test_what_an_error_says_has_no_number_of_the_kernels() -> None:
+    assert text.sentence(OSError(30, "Read-only file system", "/a/b")) == (
+        "/a/b: Read-only file system"
+    )
+    assert text.sentence(OSError("no room")) == "no room"
+    assert text.sentence(KeyError()) == "KeyError"

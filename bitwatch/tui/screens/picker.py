@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from bitwatch.attach.choose import Choice, Offered
 from bitwatch.attach.target import summary
 from bitwatch.record.rundir import RunDir, RunDirError
+from bitwatch.text import sentence
 from bitwatch.tui import keys
 from bitwatch.tui.draw import clip, plain
 from bitwatch.tui.run_row import row
@@ -91,7 +92,7 @@ class Picker(Screen[RunDir]):
         try:
             run = choice.open()
         except (RunDirError, OSError) as error:  # a full disk, say
-            self.notify(str(error), severity="error", timeout=10, markup=False)
+            self.notify(sentence(error), severity="error", timeout=10, markup=False)
             return
         self.dismiss(run)
 
