@@ -202,6 +202,8 @@ def test_how_an_ended_runs_screen_was_left_is_how_the_next_one_begins(
             screen.see("log ─")
             screen.press(*after, "q")
             screen.leave()
+        left = kept.read(shell.home / kept.NAME).panels["loss"]
+        assert left["log_scale"] is bool(before)
 
 
 @pytest.mark.long
